@@ -10,47 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-func TestEnsemble_ElectsAgainWhenTheLeaderIsKilled(t *testing.T) {
-	start := time.Now()
-	e := zkserver.StartEnsemble(t, 3)
-	t.Logf("up after %v: %s", time.Since(start), e.Addr())
-	old, err := e.Leader()
-	must(t, err)
-	must(t, old.Kill())
-	start = time.Now()
-	leader, err := e.Leader()
-	must(t, err)
-	if leader == old {
-		t.Error("a dead server leads")
-	}
-	t.Logf("next leader after %v", time.Since(start))
-	start = time.Now()
-	must(t, old.Restart())
-	t.Logf("killed one back after %v", time.Since(start))
-	must(t, e.WaitReady())
-}
-
-func TestEnsemble_PausedLeaderIsReplaced(t *testing.T) {
-	e := zkserver.StartEnsemble(t, 3)
-	old, err := e.Leader()
-	must(t, err)
-	must(t, old.Pause())
-	start := time.Now()
-	for {
-		leader, err := e.Leader()
-		must(t, err)
-		if leader != old {
-			break
-		}
-	}
-	t.Logf("next leader after %v", time.Since(start))
-	must(t, old.Resume())
-	must(t, e.WaitReady())
-}
-
 // An isolated follower keeps serving for a while, and its clients notice nothing. Then it stops, and comes back later.
 func TestEnsemble_IsolatedFollowerServesUntilItsSyncLimit(t *testing.T) {
-	e := isolatable(t, 3)
+	e := isolatable(t)
 	follower, err := e.Follower()
 	must(t, err)
 	must(t, e.Isolate(follower))
@@ -80,7 +42,7 @@ func TestEnsemble_IsolatedFollowerServesUntilItsSyncLimit(t *testing.T) {
 // suspended for two seconds.
 func TestEnsemble_IsolatedFollowerServesAnExpiredSession(t *testing.T) {
 	const timeout = 4 * time.Second
-	e := isolatable(t, 3, zkserver.WithSyncLimit(40))
+	e := isolatable(t, zkserver.WithSyncLimit(40))
 	follower, err := e.Follower()
 	must(t, err)
 	leader, err := e.Leader()
@@ -116,27 +78,10 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-func TestEnsemble_IsolatedLeaderIsReplaced(t *testing.T) {
-	e := isolatable(t, 3)
-	old, err := e.Leader()
-	must(t, err)
-	must(t, e.Isolate(old))
-	start := time.Now()
-	for old.Running() {
-		if leader, err := e.Leader(); err == nil && leader != old {
-			break
-		}
-	}
-	t.Logf("next leader after %v", time.Since(start))
-	must(t, e.Rejoin())
-	must(t, e.WaitReady())
-	t.Logf("all back after %v", time.Since(start))
-}
-
-func isolatable(t *testing.T, n int, opts ...zkserver.Option) *zkserver.Ensemble {
+func isolatable(t *testing.T, opts ...zkserver.Option) *zkserver.Ensemble {
 	t.Helper()
 	if !zkserver.Isolates(t) {
 		t.Skip("isolation takes root and iptables: apt-get install iptables")
 	}
-	return zkserver.StartEnsemble(t, n, append(opts, zkserver.WithOwnUsers())...)
+	return zkserver.StartEnsemble(t, 3, append(opts, zkserver.WithOwnUsers())...)
 }

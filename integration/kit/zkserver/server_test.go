@@ -68,30 +68,6 @@ func TestServer_OutlivesThreads(t *testing.T) {
 	}
 }
 
-func TestServer_TakesOptions(t *testing.T) {
-	s := ours(t, zkserver.Start(t,
-		zkserver.WithTickTime(300*time.Millisecond),
-		zkserver.WithSessionTimeouts(time.Second, time.Minute),
-		zkserver.WithContainerCheck(time.Second),
-		zkserver.WithProperty("zookeeper.extendedTypesEnabled", "true"),
-	))
-	conf, err := s.FourLetter("conf")
-	must(t, err)
-	for _, want := range []string{
-		"tickTime=300", "minSessionTimeout=1000", "maxSessionTimeout=60000",
-		"maxClientCnxns=0",
-	} {
-		if !strings.Contains(conf, want) {
-			t.Errorf("conf lacks %s:\n%s", want, conf)
-		}
-	}
-	envi, err := s.FourLetter("envi")
-	must(t, err)
-	if envi == "" {
-		t.Error("envi is not allowed")
-	}
-}
-
 // Debian's release and the one that .ci/run fetches can be selected, whatever ZOOKEEPER_HOME is.
 func TestServer_IsOfTheReleaseAskedFor(t *testing.T) {
 	t.Setenv("ZOOKEEPER_HOME", t.TempDir())
