@@ -1,6 +1,8 @@
 package zkserver_test
 
 import (
+	"io"
+	"log"
 	"strings"
 	"testing"
 	"time"
@@ -66,17 +68,13 @@ func TestEnsemble_IsolatedFollowerServesAnExpiredSession(t *testing.T) {
 
 func connect(t *testing.T, addr string, timeout time.Duration) *zk.Conn {
 	t.Helper()
-	c, _, err := zk.Connect(strings.Split(addr, ","), timeout, zk.WithLogger(quiet{}))
+	c, _, err := zk.Connect(strings.Split(addr, ","), timeout, zk.WithLogger(log.New(io.Discard, "", 0)))
 	must(t, err)
 	t.Cleanup(c.Close)
 	_, err = c.Sync("/")
 	must(t, err)
 	return c
 }
-
-type quiet struct{}
-
-func (quiet) Printf(string, ...any) {}
 
 func isolatable(t *testing.T, opts ...zkserver.Option) *zkserver.Ensemble {
 	t.Helper()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"os"
 	"os/exec"
 	"runtime"
@@ -51,7 +53,7 @@ func openOurs(ctx context.Context, server *zkserver.Server, t *tap) (*gateway, e
 }
 
 func openTheirs(ctx context.Context, server *zkserver.Server, t *tap) (*gateway, error) {
-	c, _, err := zk.Connect([]string{server.Addr()}, timeout, zk.WithLogger(silent{}), zk.WithDialer(t.dialWithin))
+	c, _, err := zk.Connect([]string{server.Addr()}, timeout, zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithDialer(t.dialWithin))
 	if err != nil {
 		return nil, err
 	}
@@ -63,11 +65,6 @@ func openTheirs(ctx context.Context, server *zkserver.Server, t *tap) (*gateway,
 	}
 	return g, until(ctx, func() bool { return g.isUp() })
 }
-
-// silent is a logger of go-zookeeper.
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
 
 // sessions: what each of n sessions of one process takes, without and with a lock, and how long they are away when the
 // server restarts. Each measurement has a process, and a server, of its own: go-zookeeper's 10,000 sessions leave 31 GB
