@@ -57,8 +57,8 @@ func watcher(t *testing.T, servers string) *conn.Client {
 	return c
 }
 
-// candidates waits for n candidates, and returns them.
-func candidates(t *testing.T, c *conn.Client, path string, n int) []string {
+// candidates waits for two candidates, and returns them.
+func candidates(t *testing.T, c *conn.Client, path string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -66,8 +66,8 @@ func candidates(t *testing.T, c *conn.Client, path string, n int) []string {
 	require.NoError(t, err)
 	for {
 		list, err := e.Queue(ctx)
-		require.NoError(t, err, "waiting for %d candidates at %s", n, path)
-		if len(list) == n {
+		require.NoError(t, err, "waiting for candidates at %s", path)
+		if len(list) == 2 {
 			var names []string
 			for _, p := range list {
 				names = append(names, p.Name)
@@ -111,7 +111,7 @@ func TestPartition(t *testing.T) {
 				procs[1] = start(t, "b", links[1].Addr(), path)
 				for round := range rounds {
 					old, next := procs[round%2], procs[(round+1)%2]
-					candidates(t, own, path, 2)
+					candidates(t, own, path)
 					cut := time.Now()
 					faults[names[(pair+round)%len(names)]](links[round%2])
 					lost := old.event("lost")
@@ -161,7 +161,7 @@ func TestKill(t *testing.T) {
 	b := start(t, "b", zk.Addr(), "/kill")
 	follower := start(t, "f", zk.Addr(), "/kill", "-follow")
 	follower.follows("a")
-	candidates(t, watcher(t, zk.Addr()), "/kill", 2)
+	candidates(t, watcher(t, zk.Addr()), "/kill")
 	killed := time.Now()
 	a.signal(syscall.SIGKILL)
 	won := b.event("elected")
@@ -183,7 +183,7 @@ func TestStop(t *testing.T) {
 	var took []time.Duration
 	for round := range rounds {
 		next := start(t, fmt.Sprintf("p%d", round+1), zk.Addr(), "/stop", long...)
-		candidates(t, own, "/stop", 2)
+		candidates(t, own, "/stop")
 		follower.follows(leading.id)
 		signal := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}[round%2]
 		from := time.Now()
@@ -209,7 +209,7 @@ func TestFreeze(t *testing.T) {
 	a := start(t, "a", zk.Addr(), "/freeze")
 	old := a.event("elected")
 	b := start(t, "b", zk.Addr(), "/freeze")
-	candidates(t, watcher(t, zk.Addr()), "/freeze", 2)
+	candidates(t, watcher(t, zk.Addr()), "/freeze")
 	a.signal(syscall.SIGSTOP)
 	won := b.event("elected")
 	require.Greater(t, won.token, old.token)
@@ -238,7 +238,7 @@ func TestServerRestart(t *testing.T) {
 	a.event("elected")
 	b := start(t, "b", zk.Addr(), "/restart", longer...)
 	own := watcher(t, zk.Addr())
-	candidates(t, own, "/restart", 2)
+	candidates(t, own, "/restart")
 	a.follows("a")
 	b.follows("a")
 	before := terms(a.output() + b.output())
@@ -253,7 +253,7 @@ func TestServerRestart(t *testing.T) {
 		require.Equal(t, before, terms(a.output()+b.output()), "no process wins or loses anything")
 		pause(ctx)
 	}
-	require.Equal(t, []string{"a", "b"}, candidates(t, own, "/restart", 2))
+	require.Equal(t, []string{"a", "b"}, candidates(t, own, "/restart"))
 }
 
 // terms returns the lines of output that are not about what a process sees of others: that view is outdated while the
@@ -274,7 +274,7 @@ func TestNodeDeleted(t *testing.T) {
 	a := start(t, "a", zk.Addr(), "/deleted", long...)
 	old := a.event("elected")
 	b := start(t, "b", zk.Addr(), "/deleted", long...)
-	candidates(t, own, "/deleted", 2)
+	candidates(t, own, "/deleted")
 	e, err := election.New(own, "/deleted")
 	require.NoError(t, err)
 	leader, err := e.Leader(t.Context())
@@ -284,5 +284,5 @@ func TestNodeDeleted(t *testing.T) {
 	require.Equal(t, "node-deleted", lost.reason)
 	require.Equal(t, old.token, lost.token)
 	require.Greater(t, b.event("elected").token, old.token)
-	require.Equal(t, []string{"b", "a"}, candidates(t, own, "/deleted", 2))
+	require.Equal(t, []string{"b", "a"}, candidates(t, own, "/deleted"))
 }

@@ -40,9 +40,13 @@ func TestDigest_PasswordChanged(t *testing.T) {
 		}
 		e := zkserver.StartEnsemble(t, 3, append(opts, zkserver.WithProperty("java.security.auth.login.config", jaas))...)
 
-		var known atomic.Value
-		known.Store("old")
-		who, err := sasl.DigestFunc("bob", func(context.Context) (string, error) { return known.Load().(string), nil })
+		var changed atomic.Bool
+		who, err := sasl.DigestFunc("bob", func(context.Context) (string, error) {
+			if changed.Load() {
+				return "new", nil
+			}
+			return "old", nil
+		})
 		require.NoError(t, err)
 		const clients = 8
 		var holds []*zkrecipes.Hold
@@ -62,7 +66,7 @@ func TestDigest_PasswordChanged(t *testing.T) {
 			require.NoError(t, e.WaitReady())
 			if i == 0 {
 				time.Sleep(5 * time.Second)
-				known.Store("new")
+				changed.Store(true)
 			}
 			time.Sleep(10 * time.Second) // until all clients are connected, a hold is proven, and the next server may be stopped
 			for _, h := range holds {
@@ -70,7 +74,7 @@ func TestDigest_PasswordChanged(t *testing.T) {
 				require.NoError(t, h.Check(t.Context()))
 			}
 		}
-		known.Store("old")
+		changed.Store(false)
 		_, err = conn.Dial(t.Context(), e.Addr(), conn.WithSASL(who), silent)
 		require.ErrorIs(t, err, zkrecipes.ErrAuthFailed, "no server knows the old password")
 		for _, h := range holds {
