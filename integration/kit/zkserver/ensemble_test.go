@@ -3,7 +3,6 @@ package zkserver_test
 import (
 	"io"
 	"log"
-	"strings"
 	"testing"
 	"time"
 
@@ -43,13 +42,12 @@ func TestEnsemble_IsolatedFollowerServesUntilItsSyncLimit(t *testing.T) {
 // it after two thirds of the session timeout without a byte, so the timeout is long enough for a machine that is
 // suspended for two seconds.
 func TestEnsemble_IsolatedFollowerServesAnExpiredSession(t *testing.T) {
-	const timeout = 4 * time.Second
 	e := isolatable(t, zkserver.WithSyncLimit(40))
 	follower, err := e.Follower()
 	must(t, err)
 	leader, err := e.Leader()
 	must(t, err)
-	victim, witness := connect(t, follower.Addr(), timeout), connect(t, leader.Addr(), timeout)
+	victim, witness := connect(t, follower), connect(t, leader)
 	_, err = victim.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 	must(t, err)
 	must(t, e.Isolate(follower))
@@ -66,9 +64,9 @@ func TestEnsemble_IsolatedFollowerServesAnExpiredSession(t *testing.T) {
 	}
 }
 
-func connect(t *testing.T, addr string, timeout time.Duration) *zk.Conn {
+func connect(t *testing.T, s *zkserver.Server) *zk.Conn {
 	t.Helper()
-	c, _, err := zk.Connect(strings.Split(addr, ","), timeout, zk.WithLogger(log.New(io.Discard, "", 0)))
+	c, _, err := zk.Connect([]string{s.Addr()}, 4*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
 	must(t, err)
 	t.Cleanup(c.Close)
 	_, err = c.Sync("/")
