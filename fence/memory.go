@@ -17,7 +17,7 @@ type Memory struct {
 // NewMemory returns an empty store.
 func NewMemory() *Memory { return &Memory{highest: make(map[string]zkrecipes.Token)} }
 
-// Raise implements [Store]. Errors: ctx's cause.
+// Raise implements [Store]. Errors: context.Cause(ctx).
 func (m *Memory) Raise(ctx context.Context, resource string, t zkrecipes.Token) (zkrecipes.Token, error) {
 	if ctx == nil {
 		return 0, fmt.Errorf("%w: the context is nil", ErrInvalid)

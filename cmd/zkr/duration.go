@@ -22,7 +22,7 @@ func (d *duration) Set(text string) error {
 }
 
 func (d *duration) String() string {
-	if *d == 0 {
+	if *d <= 0 { // a negative one is the absence of a limit
 		return ""
 	}
 	return time.Duration(*d).String()

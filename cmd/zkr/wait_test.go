@@ -42,3 +42,27 @@ func TestWait_TellsWhatWasInTheWay(t *testing.T) {
 	x.presses(t, ctrlC)
 	assert.Equal(t, 130, x.status(t))
 }
+
+// zkr wait used to wait forever once its session had ended.
+func TestWait_SessionEnds_GoesOnInTheNext(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	m, err := mutex.New(dial(t, srv), "/held")
+	require.NoError(t, err)
+	h, err := m.Lock(t.Context())
+	require.NoError(t, err)
+	z := command(t, srv.Addr(), "wait", "/held")
+	require.NoError(t, z.Start())
+	waiter := func() int64 {
+		for _, id := range srv.Watchers("/held") {
+			return id
+		}
+		return 0
+	}
+	eventually(t, "it waits", func() bool { return waiter() != 0 })
+	before := waiter()
+	srv.Expire(before)
+	eventually(t, "it waits in the next session", func() bool { return waiter() != 0 && waiter() != before })
+	require.NoError(t, h.Release(t.Context()))
+	assert.Equal(t, 0, z.status(t), z.err.String())
+}

@@ -1,7 +1,7 @@
 // Command measure compares and measures on real servers, and prints tables. Each subcommand describes its flags with
 // -h.
 //
-//	go run ./measure bench     locks, semaphores and counters, compared with Curator and go-zookeeper; from integration/
+//	go run ./measure bench     locks, elections and counters, compared with other libraries; from integration/
 //	go run ./measure caches    cache.Tree, compared with CuratorCache
 //	go run ./measure scale     what many waiters, holds, clients and observers cost
 //	go run ./measure shards    recipes/shard, compared with kazoo and rendezvous hashing

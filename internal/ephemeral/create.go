@@ -71,9 +71,9 @@ type creation struct {
 // Create creates a node in s, with missing parents. It calls sent, unless that is nil, whenever it has sent the create,
 // so that a request made by sent costs no extra round trip.
 //
-// The GUID makes the create safe to repeat: if an answer is lost, Create searches for the node before it creates it
-// again. A node that is found counts only if this session owns it. The caller may give up at any time; its node is then
-// removed here.
+// The GUID makes the create safe to repeat: if an answer is lost, Create searches for the node, behind a barrier,
+// before it creates it again (find). A node that is found counts only if this session owns it. The caller may give up
+// at any time; its node is then removed here.
 //
 // Errors: ErrGone if part of what was created was deleted, or a node to delete was missing.
 //

@@ -39,7 +39,7 @@ type Grant struct {
 	open     int32                // guarded transactions that are in flight, or may be because their outcome is unknown
 	lost     *zkrecipes.LostError // why it ended; nil if it was released
 	revoked  chan struct{}        // nil until revocation is called
-	done     chan struct{}        // nil until over is called
+	done     chan struct{}        // for the goroutines that watch the node, not Hold.Done; nil until over is called
 	traced   *tracedHold          // nil unless a tracer has seen it
 	stopLoss func()
 }

@@ -23,6 +23,7 @@ func (h *heard) Up()            { *h = append(*h, "up") }
 func (h *heard) Down(time.Time) { *h = append(*h, "down") }
 func (h *heard) Event(zk.Event) { *h = append(*h, "event") }
 
+func (h *heard) Over()                                        {}
 func (h *heard) Closing(_ func(...Request) bool, then func()) { then() }
 
 // alone is the owner of a session without a client.

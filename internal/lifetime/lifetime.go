@@ -44,6 +44,8 @@ type Listener interface {
 	Down(heard time.Time)
 	// Event is called on the goroutine that reads from the connection.
 	Event(zk.Event)
+	// Over reports that the session has ended, once Done is closed.
+	Over()
 	// Closing reports that the session has ended here and is about to be closed on the server. It calls then once the
 	// requests that it sends before that with ask have been answered, or cannot be. ask reports false if the connection is
 	// gone. Closing must not block.

@@ -104,6 +104,7 @@ func (d lossNotices) deliver() {
 	l.owner.Ended(l.lost, last)
 	close(l.done)
 	l.stop()
+	l.listener.Over()
 	switch {
 	case c == nil:
 	case !granted || l.lost.Reason == zkrecipes.LossExpired:

@@ -100,11 +100,12 @@ func Dial(
 	if err != nil {
 		return nil, err
 	}
-	return newConnection(owner, raw, server, limit-time.Since(start)), nil
+	return newConnection(owner, raw, server, limit, time.Since(start)), nil
 }
 
-// newConnection returns a connection that is closed after limit unless the server has given us the session by then.
-func newConnection(owner Owner, raw net.Conn, server string, limit time.Duration) *Connection {
+// newConnection returns a connection that is closed unless the server has given us the session within limit, of which
+// the dial has spent a part.
+func newConnection(owner Owner, raw net.Conn, server string, limit, spent time.Duration) *Connection {
 	c := &Connection{
 		conn: raw, owner: owner, server: server, socket: isSocket(raw), born: time.Now(),
 		wake: make(chan struct{}, 1), gone: make(chan struct{}),
@@ -112,7 +113,7 @@ func newConnection(owner Owner, raw net.Conn, server string, limit time.Duration
 	c.in = bufio.NewReaderSize(c, 4<<10)
 	c.mu.Lock() // the limit may have passed, in which case Fail is called at once
 	defer c.mu.Unlock()
-	c.watchdog = time.AfterFunc(limit, func() {
+	c.watchdog = time.AfterFunc(limit-spent, func() {
 		if c.up.Load() {
 			why := errSilent
 			if c.mute.Load() {

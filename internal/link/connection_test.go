@@ -43,8 +43,9 @@ func TestOverdue_ProcessDidNotRun_IsSaid(t *testing.T) {
 func TestConnection_LimitHasPassed_IsClosed(t *testing.T) {
 	for range 1000 {
 		near, far := net.Pipe()
-		c := newConnection(&alone{}, near, "10.0.0.1:2181", -time.Second)
+		c := newConnection(&alone{}, near, "10.0.0.1:2181", time.Second, 2*time.Second)
 		<-c.gone
+		require.ErrorContains(t, c.why, "no session within 1s")
 		_ = far.Close()
 	}
 }
@@ -53,7 +54,7 @@ func TestConnection_LimitHasPassed_IsClosed(t *testing.T) {
 func TestConnection_Closed_TakesNoCall(t *testing.T) {
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
-	c := newConnection(&alone{}, near, "10.0.0.1:2181", time.Minute)
+	c := newConnection(&alone{}, near, "10.0.0.1:2181", time.Minute, 0)
 	c.Drop()
 	answered := false
 	require.False(t, c.Ask([]Request{{wire.OpSync, wire.SyncFrame("/"), func(Reply, error) { answered = true }}}, nil))
@@ -63,7 +64,7 @@ func TestConnection_Closed_TakesNoCall(t *testing.T) {
 // A request carries the number by which its reply is matched.
 func TestAsk_GivesTheRequestItsXid(t *testing.T) {
 	t.Parallel()
-	c := newConnection(&alone{xid: 41}, nil, "", time.Hour)
+	c := newConnection(&alone{xid: 41}, nil, "", time.Hour, 0)
 	defer c.watchdog.Stop()
 	frame := wire.DeleteFrame("/a", -1)
 	require.True(t, c.Ask([]Request{{Op: wire.OpDelete, Frame: frame}}, nil))
@@ -74,7 +75,7 @@ func TestAsk_GivesTheRequestItsXid(t *testing.T) {
 // The oldest unanswered sync determines when the connection is abandoned, even if others were answered or came before.
 func TestOldestSync_OneIsAnswered_TheNextIsTheOldest(t *testing.T) {
 	t.Parallel()
-	c := newConnection(&alone{}, nil, "", time.Hour)
+	c := newConnection(&alone{}, nil, "", time.Hour, 0)
 	defer c.watchdog.Stop()
 	for i, op := range []int32{wire.OpGetData, wire.OpSync, wire.OpGetData, wire.OpSync} {
 		require.True(t, c.Ask([]Request{{Op: op, Frame: wire.SyncFrame("/")}}, nil))
@@ -93,7 +94,7 @@ func TestOldestSync_OneIsAnswered_TheNextIsTheOldest(t *testing.T) {
 func TestTake_Answered_NothingIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, many := range []int{1, 8, 9, 100} {
-		c := newConnection(&alone{}, nil, "", time.Hour)
+		c := newConnection(&alone{}, nil, "", time.Hour, 0)
 		defer c.watchdog.Stop()
 		for range 3 {
 			for range many {
@@ -116,7 +117,7 @@ func TestFail_NothingIsLeft(t *testing.T) {
 	t.Parallel()
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
-	c := newConnection(&alone{}, near, "", time.Hour)
+	c := newConnection(&alone{}, near, "", time.Hour, 0)
 	require.True(t, c.Ask([]Request{{Op: wire.OpGetData, Frame: wire.SyncFrame("/"), Done: func(Reply, error) {}}}, nil))
 	c.Drop()
 	for _, r := range c.few {
@@ -153,7 +154,7 @@ func (s *socket) SyscallConn() (syscall.RawConn, error) { return nil, errors.Err
 func TestAsk_WithinSent_LeavesInTheSameWrite(t *testing.T) {
 	t.Parallel()
 	s := &socket{}
-	c := newConnection(&alone{}, s, "", time.Hour)
+	c := newConnection(&alone{}, s, "", time.Hour, 0)
 	defer c.watchdog.Stop()
 	ask := func(path string, sent func()) {
 		require.True(t, c.Ask([]Request{{Op: wire.OpSync, Frame: wire.SyncFrame(path)}}, sent))
@@ -185,7 +186,7 @@ func TestAsk_WithinSent_LeavesInTheSameWrite(t *testing.T) {
 func TestAsk_FailsWithinSent_WritesNothing(t *testing.T) {
 	t.Parallel()
 	s := &socket{}
-	c := newConnection(&alone{}, s, "", time.Hour)
+	c := newConnection(&alone{}, s, "", time.Hour, 0)
 	var told error
 	done := func(_ Reply, err error) { told = err }
 	require.True(t, c.Ask([]Request{{wire.OpSync, wire.SyncFrame("/"), done}}, c.Drop))

@@ -1,5 +1,8 @@
-// Package liveness implements the rule of C2: until when a session is proven to be alive, and what keeps the proof
-// fresh. It has no clock, no lock and no I/O. The session queries it under its own lock, and does what is due.
+// Package liveness implements contract C2 of docs/design.md: until when a session is proven to be alive, and what keeps
+// the proof fresh. It has no clock, no lock and no I/O. The session queries it under its own lock, and does what is due.
+//
+// All times are readings of the monotonic clock of this process. It may stand still while a machine is suspended, which
+// no proof covers.
 package liveness
 
 import (
@@ -8,7 +11,7 @@ import (
 	"time"
 )
 
-// Proof is the arithmetic of C2.
+// Proof computes the time until which a session is proven to be alive.
 //
 // The leader of the ensemble decides when a session expires, based on what its followers report. In its answer to every
 // ping of the leader (two per tick), a follower lists the sessions it has heard from. An answer of a follower proves

@@ -17,10 +17,10 @@ type Outcome int
 
 // The outcomes.
 const (
-	Refused Outcome = iota // the server answered: not executed
-	Unsent                 // never reached the server
-	Unknown                // may have been executed
-	Expired                // not executed: the session has ended
+	Refused     Outcome = iota // the server answered: not executed
+	NotExecuted                // never reached a server, or one that asked to send it again: it may be repeated
+	Unknown                    // may have been executed
+	Expired                    // not executed: the session has ended
 )
 
 // ErrNotDeleted means that a node to be deleted together with a create did not exist, so nothing was created.
@@ -35,14 +35,14 @@ func Of(err error) Outcome {
 		case code == -4, code == -7, code == zkrecipes.CodeRequestTimeout, wire.ServerFault(code):
 			return Unknown
 		case code == zkrecipes.CodeThrottled:
-			return Unsent
+			return NotExecuted
 		default:
 			return Refused
 		}
 	case errors.Is(err, zk.ErrSessionExpired):
 		return Expired
 	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved):
-		return Unsent
+		return NotExecuted
 	case slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) }):
 		return Refused
 	default: // connection loss, or an unreadable reply

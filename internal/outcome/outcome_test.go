@@ -22,7 +22,7 @@ func TestOf(t *testing.T) {
 			zkrecipes.CodeUnimplemented, zkrecipes.CodeNotReadOnly, zkrecipes.CodeNeedsSASL, zkrecipes.CodeQuotaExceeded,
 			zkrecipes.Code(7),
 		},
-		outcome.Unsent:  {zk.ErrNoServer, zk.ErrSessionMoved, zkrecipes.CodeThrottled},
+		outcome.NotExecuted:  {zk.ErrNoServer, zk.ErrSessionMoved, zkrecipes.CodeThrottled},
 		outcome.Expired: {zk.ErrSessionExpired},
 		outcome.Unknown: {
 			zk.ErrConnectionClosed, zk.ErrClosing, zk.ErrAPIError, wire.ErrGarbled, errors.New("whatever comes later"),

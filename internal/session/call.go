@@ -134,7 +134,7 @@ func (m mode) unanswered(why error) error {
 // failed turns the error of a call into the error for its caller.
 func (s *session) failed(op, path string, m mode, err error) error {
 	switch outcome.Of(err) {
-	case outcome.Unsent:
+	case outcome.NotExecuted:
 		if ended := s.Err(); ended != nil {
 			err = ended // the reason it was not sent
 		} else {

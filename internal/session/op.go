@@ -27,7 +27,8 @@ func (s *Session) At(root paths.Chroot) *Session {
 // Absolute returns the same session without the chroot: paths are those of the server.
 func (s *Session) Absolute() *Session { return s.At("") }
 
-// Create implements conn.Session.Create.
+// Create implements conn.Session.Create. A create in doubt is not repeated; ephemeral.Parent.Create finds what it
+// created.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	if err := paths.Check("create", path); err != nil {
 		return "", err
@@ -229,7 +230,8 @@ func (s *Session) Set(ctx context.Context, path string, b []byte, version int32)
 	})
 }
 
-// Delete deletes a node if its version is the given one; -1 matches any.
+// Delete deletes a node if its version is the given one; -1 matches any. A delete in doubt is not repeated, but
+// client.Client.Delete and ephemeral.Node.Remove resolve it.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
 	if err := paths.Check("delete", path); err != nil {
 		return err

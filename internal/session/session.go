@@ -1,4 +1,5 @@
-// Package session implements one ZooKeeper session: its operations, watches and feeds.
+// Package session implements the requests, watches and feeds of one ZooKeeper session. Its connections, proof and end
+// are in package lifetime, which it embeds.
 package session
 
 import (
@@ -34,7 +35,7 @@ type Session struct {
 	paths.Chroot
 }
 
-// session is what all views of one session share.
+// session is what the Sessions of one ZooKeeper session share. They differ only in their chroot.
 type session struct {
 	*lifetime.Lifetime
 	owner      Owner
@@ -71,6 +72,9 @@ func (l listener) Up() {
 
 // Down notifies the feeds.
 func (l listener) Down(heard time.Time) { l.tell(News{Kind: Down, Heard: heard}) }
+
+// Over fires every watch, because no event will: a caller that only waits for the watch would wait forever.
+func (l listener) Over() { l.watches.fireAll() }
 
 // Event notifies the watches and the feeds.
 func (l listener) Event(e zk.Event) { l.onEvent(e) }

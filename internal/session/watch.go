@@ -15,8 +15,8 @@ import (
 )
 
 // Watch fires once, at the first change after the read that returned it. It also fires without a change when a new
-// connection has come up (fireAll; the loss of the old one fires nothing) and when the watch is removed. When it fires,
-// a waiter therefore reads again and decides by what it reads, unless SaysDeleted is sufficient.
+// connection has come up (the loss of the old one fires nothing), when the session has ended, and when the watch is
+// removed. When it fires, a waiter therefore reads again and decides by what it reads, unless SaysDeleted is sufficient.
 //
 // Watches are shared: a session has at most one for each path and kind, for any number of callers. A watch without
 // waiters is kept for the next caller, unless all callers have dropped it.
@@ -233,7 +233,7 @@ func (w *watches) fire(deleted bool, keys ...watchKey) {
 }
 
 // fireAll makes every waiter read again. It is called when a connection has come up, with the lock of the lifetime
-// held.
+// held, and when the session has ended.
 func (w *watches) fireAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -219,6 +220,35 @@ func TestWatch_MissingNode_LeavesNone(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, trial.Fired(w))
 	})
+}
+
+// A caller that waits for nothing but the watch, as a program of conn's users may, must not wait forever.
+func TestWatch_SessionEnds_FiresAll(t *testing.T) {
+	for name, end := range map[string]func(*zktest.Server, *conn.Client, int64){
+		"expired": func(srv *zktest.Server, _ *conn.Client, id int64) { srv.Expire(id) },
+		"silence": func(srv *zktest.Server, _ *conn.Client, _ int64) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
+		"closed":  func(_ *zktest.Server, c *conn.Client, _ int64) { _ = c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				_, err := srv.Create("/a", nil, zktest.Persistent)
+				require.NoError(t, err)
+				c := trial.Dial(t, srv)
+				s := trial.Live(t, c)
+				_, _, data, err := s.GetW(t.Context(), "/a")
+				require.NoError(t, err)
+				children, list, err := s.ChildrenW(t.Context(), "/a")
+				require.NoError(t, err)
+				require.Empty(t, children)
+				end(srv, c, s.ID())
+				time.Sleep(time.Minute)
+				require.Error(t, s.Err())
+				require.True(t, trial.Fired(data))
+				require.True(t, trial.Fired(list))
+				require.False(t, data.SaysDeleted())
+			})
+		})
+	}
 }
 
 func TestWatch_Reconnect_FiresAll(t *testing.T) {

@@ -15,14 +15,12 @@ import (
 
 // listing is one read of a queue's children. Its result is valid once done is closed.
 type listing struct {
-	done chan struct{}
-	// Closed once the request has been sent; nil if no other listing is sent after it.
-	sent   chan struct{}
+	done   chan struct{}
 	sends  atomic.Int32 // how many times it has been sent
 	queue  []Contender  // in order once sorted
 	others []string     // children that are not contenders
 	err    error
-	behind *listing // the listing of another queue, sent after this one; see Queue.behind
+	behind *listing // the listing of another queue, sent right behind this one; see Queue.behind
 
 	// Sent as soon as its only caller requested it, without waiting for another listing.
 	atOnce bool
@@ -120,50 +118,43 @@ func (sq *sharedQueue) list() *listing {
 func (sq *sharedQueue) newListing() *listing {
 	l := newListing()
 	if sq.queue.behind != nil {
-		l.sent = make(chan struct{})
-		l.behind = sq.queue.behind.sharedIn(sq.session).listBehind(l)
+		l.behind = newListing()
+		l.behind.callers = 2 // l may have several, who find this one in order
 	}
 	return l
 }
 
-// read sends the request of a listing. The answer completes the listing, and begins the next one, if any.
+// read sends the request of a listing, and right behind it that of the listing behind. The answer completes the
+// listing, and begins the next one, if any.
 func (sq *sharedQueue) read(l *listing) {
 	sent := func() {
-		if l.sends.Add(1) == 1 && l.sent != nil {
-			close(l.sent)
+		if l.sends.Add(1) == 1 && l.behind != nil {
+			sq.queue.behind.sharedIn(sq.session).request(l.behind, nil, func() {
+				l.behind.sort()
+				close(l.behind.done)
+			})
 		}
 	}
-	listed := func(children []string, _ zk.Stat, err error) {
-		l.queue, l.others = pick(children, sq.queue.kinds)
-		l.err = err
+	sq.request(l, sent, func() {
+		// If it failed before it was sent, sent may still be about to be called.
+		if l.err != nil && l.behind != nil && l.sends.CompareAndSwap(0, 1) {
+			l.behind.err = l.err
+			close(l.behind.done)
+		}
 		if next := sq.listings.end(); next != nil {
 			sq.read(next)
 		}
-	}
-	if !sq.session.ReadChildren(sq.queue.Path(), sent, listed) {
-		listed(nil, zk.Stat{}, zkrecipes.ErrClosed) // waiters see the end of the session
-	}
+	})
 }
 
-// listBehind returns a listing that is sent after that of another queue in the same session.
-func (sq *sharedQueue) listBehind(other *listing) *listing {
-	l := newListing()
-	// other may have several too: whoever finds this one done finds it in order.
-	l.callers = 2
-	if !sq.session.Go(func(ctx context.Context) {
-		defer close(l.done)
-		select {
-		case <-other.sent:
-		case <-other.done: // it could not be sent
-		case <-ctx.Done():
-		}
-		var names []string
-		names, l.err = sq.session.Children(ctx, sq.queue.Path())
-		l.queue, l.others = pick(names, sq.queue.kinds)
-		l.sort()
-	}) {
-		l.err = zkrecipes.ErrClosed // waiters see the end of the session
-		close(l.done)
+// request requests the children for l and calls listed when they are in it, or the error is.
+func (sq *sharedQueue) request(l *listing, sent, listed func()) {
+	take := func(children []string, _ zk.Stat, err error) {
+		l.queue, l.others = pick(children, sq.queue.kinds)
+		l.err = err
+		listed()
 	}
-	return l
+	if !sq.session.ReadChildren(sq.queue.Path(), sent, take) {
+		take(nil, zk.Stat{}, zkrecipes.ErrClosed) // waiters see the end of the session
+	}
 }

@@ -57,9 +57,10 @@ type sight struct {
 	among        int    // how many contenders were listed along with the head
 }
 
-// join creates contenders. Until they are granted or removed, a connection that does not answer is given up early,
-// except while the waiter waits for an event and, after a lost event, until the grant. With list, a listing is
-// requested as soon as the create has been sent, so that both together cost one round trip.
+// join creates contenders. The session is retained until they are granted or removed, so that a connection on which a
+// sync goes unanswered is dropped early; it is not retained while the waiter waits for an event, nor, if it reads again
+// because an event may have been lost, until the grant. With list, a listing is requested as soon as the create has been
+// sent, so that both together cost one round trip.
 func (q *Queue) join(
 	ctx context.Context, s *session.Session, want ephemeral.Spec, a *hold.Attempt, list bool,
 ) (*Waiter, error) {

@@ -26,7 +26,7 @@ type Node struct {
 	Data []byte
 }
 
-// ErrNoInstance is returned by a [Codec] when a node serves another purpose.
+// ErrNoInstance is returned by a [Codec] for a node that is not an instance, but serves another purpose.
 var ErrNoInstance = errors.New("the node is no instance")
 
 // plain is the part of a codec whose services are the children of the base, under their own names.

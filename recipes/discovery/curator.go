@@ -18,13 +18,13 @@ import (
 // holds a ServiceInstance as JSON, byte for byte as Curator 5 writes it. It supports all fields except Disabled, which
 // it reads but cannot write. The default id is a random UUID.
 //
-// It reads whatever Curator reads: names are case-sensitive, and types are coerced as in Jackson, so "port":"8080" is a
-// port.
+// It reads whatever Curator reads: names are case-sensitive, and types are coerced as in Jackson, so "port":"8080" is
+// accepted as a port.
 //
 // Metadata is written as the payload, which is then a JSON object. When an instance is read, Metadata has that object's
 // string, number and boolean fields, without Java's @class. A Java reader casts the payload to its own class, so if you
 // have Java readers, leave the payload out or give it the @class that they expect; a reader with Map.class accepts any
-// object.
+// object without @class.
 func Curator() Codec { return curator{} }
 
 type curator struct{ plain }

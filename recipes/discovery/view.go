@@ -26,20 +26,20 @@ type View struct {
 
 // Entry is one node in a view, with the instance that it represents.
 type Entry struct {
-	// Instance is empty, except for its Service, if the node does not decode.
+	// Instance is empty, except for its Service, if the node cannot be decoded.
 	Instance
 	// Path is the path of the node.
 	Path string
 	// Data is the node's data, which must not be modified.
 	Data []byte
-	// Czxid identifies the node's incarnation: an instance that comes back has a larger one.
+	// Czxid identifies the node's incarnation: an instance that comes back gets a larger one.
 	Czxid int64
 	// Session is the session that owns the node, or 0 if the node is not ephemeral.
 	Session int64
 	// Since is when the node was created, by the servers' clock.
 	Since time.Time
-	// Err is why the instance cannot be called: its node does not decode, or it has no address or an impossible port.
-	// Otherwise Err is nil.
+	// Err is why the instance cannot be called: either its node cannot be decoded, or it has no address or an impossible
+	// port. It is nil if the instance can be called.
 	Err error
 }
 

@@ -8,8 +8,15 @@ import (
 	"time"
 )
 
-// CPU returns the processor time that a process has used so far, or 0 on systems without /proc.
-func CPU(pid int) time.Duration {
+// CPU returns the processor time that processes have used so far, or 0 on systems without /proc.
+func CPU(pids ...int) (total time.Duration) {
+	for _, pid := range pids {
+		total += used(pid)
+	}
+	return total
+}
+
+func used(pid int) time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0

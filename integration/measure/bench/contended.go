@@ -92,7 +92,7 @@ func (f *field) distant(r row) row {
 		return r
 	}
 	for i, c := range r.run {
-		r.run[i] = contestant{c.name, 0, func(ctx context.Context, slice time.Duration) (float64,
+		r.run[i] = contestant{c.name, nil, func(ctx context.Context, slice time.Duration) (float64,
 			error,
 		) {
 			return c.rate(ctx, 4*slice)

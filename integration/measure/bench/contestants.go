@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
@@ -48,7 +49,7 @@ func looping(name string, n int, sectionOf func(client int) section) contestant 
 	for i := range sections {
 		sections[i] = sectionOf(i)
 	}
-	return contestant{name, os.Getpid(), func(_ context.Context, slice time.Duration) (float64,
+	return contestant{name, []int{os.Getpid()}, func(_ context.Context, slice time.Duration) (float64,
 		error,
 	) {
 		return repeat(slice, sections)
@@ -68,6 +69,11 @@ func (f *field) rows(ctx context.Context) []row {
 			f.curator.contestant("semaphore", f.number, clients),
 		}, []target{{against: "Curator", ratio: 1.3}}},
 	}
+	rows = append(rows,
+		f.election(ctx, "zkrecipes"),
+		f.election(ctx, "zkrecipes, auto", election.WithHandOver(zkrecipes.HandOverAuto)),
+		f.withKazoo(ctx, 1),
+		f.withKazoo(ctx, clients))
 	rows = append(rows, f.counters(ctx)...)
 	for _, sessions := range []int{1, 2} {
 		name := map[int]string{
@@ -93,6 +99,29 @@ func (f *field) uncontended(ctx context.Context, n int, ofBare, ofCurator float6
 				fmt.Sprintf("/bench/gozk/lock-of-%d", i))
 		}),
 	}, []target{{against: "create+delete", ratio: ofBare}, {against: "Curator", ratio: ofCurator}}}
+}
+
+// election measures how often clients hand over the leadership. Each leads for no time, and campaigns again, as
+// Curator's LeaderSelector does with autoRequeue. A LeaderLatch leads only once.
+func (f *field) election(ctx context.Context, name string, opts ...election.Option) row {
+	selector := f.curator.contestant("election", f.number, clients)
+	selector.name = "Curator LeaderSelector"
+	return row{fmt.Sprintf("election, %d sessions", clients), []contestant{
+		looping(name, clients, func(i int) section { return f.term(ctx, i, opts...) }),
+		selector,
+	}, nil}
+}
+
+// withKazoo measures what the option WithKazoo costs, and kazoo's own Lock. Each has its own path.
+func (f *field) withKazoo(ctx context.Context, n int) row {
+	ours := func(name, path string, opts ...mutex.Option) contestant {
+		return looping(name, n, func(i int) section { return f.lock(ctx, i, path, opts...) })
+	}
+	return row{fmt.Sprintf("mutex WithKazoo, %d session(s)", n), []contestant{
+		ours("zkrecipes, WithKazoo", "/bench/ours/with-kazoo", mutex.WithKazoo()),
+		ours("zkrecipes", "/bench/ours/mutex"),
+		f.kazoo.contestant(n),
+	}, nil}
 }
 
 // patience is the deadline of each caller's context. Real callers have one, so the library must not be measured as if
@@ -129,6 +158,19 @@ func (f *field) semaphore(ctx context.Context, client int) section {
 	s := must(semaphore.New(f.ours[client], "/bench/ours/semaphore", 4))
 	return func(int) error {
 		return locked(ctx, func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, 1) })
+	}
+}
+
+func (f *field) term(ctx context.Context, client int, opts ...election.Option) section {
+	e := must(election.New(f.ours[client], "/bench/ours/election", opts...))
+	return func(int) error {
+		return locked(ctx, func(ctx context.Context) (*zkrecipes.Hold, error) {
+			t, err := e.Campaign(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return t.Hold, nil
+		})
 	}
 }
 

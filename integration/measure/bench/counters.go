@@ -16,10 +16,10 @@ func (f *field) counters(ctx context.Context) (rows []row) {
 	for _, n := range []int{1, 2, 8, 64} {
 		ratio := map[int]float64{1: 1.5, 2: 1, 8: 1.1, 64: 1}[n]
 		rows = append(rows, row{fmt.Sprintf("Counter.Add on one counter, %d client(s)", n), []contestant{
-			f.tallied("zkrecipes", os.Getpid(), func(slice time.Duration) (done, error) { return f.add(ctx, n, slice) }),
-			f.tallied("Curator", f.curator.process.Process.Pid,
+			f.tallied("zkrecipes", []int{os.Getpid()}, func(slice time.Duration) (done, error) { return f.add(ctx, n, slice) }),
+			f.tallied("Curator", []int{f.curator.pid()},
 				func(slice time.Duration) (done, error) { return f.curator.work("counter", f.number, n, slice) }),
-			f.tallied("Curator, PromotedToLock", f.curator.process.Process.Pid,
+			f.tallied("Curator, PromotedToLock", []int{f.curator.pid()},
 				func(slice time.Duration) (done, error) { return f.curator.work("promoted", f.number, n, slice) }),
 		}, []target{{against: "Curator", ratio: ratio}, {against: "Curator, PromotedToLock", ratio: ratio}}})
 	}
@@ -32,9 +32,9 @@ const packets = "zk_packets_received"
 // tallied is a contestant whose rate is not the whole story. If the slice is a second or more, it also prints the
 // requests per addition, the longest wait, and the additions of the unluckiest and the luckiest client; for a shorter
 // slice they mean little.
-func (f *field) tallied(name string, pid int, work func(slice time.Duration) (done, error)) contestant {
+func (f *field) tallied(name string, pids []int, work func(slice time.Duration) (done, error)) contestant {
 	warm := false
-	return contestant{name, pid, func(_ context.Context, slice time.Duration) (float64, error) {
+	return contestant{name, pids, func(_ context.Context, slice time.Duration) (float64, error) {
 		before, err := f.server.Figures()
 		if err != nil {
 			return 0, err

@@ -1,11 +1,8 @@
 package bench
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,11 +18,9 @@ var curatorSource []byte
 
 // curator is a Java program with Curator clients, which work on command.
 type curator struct {
-	dir     string
-	process *exec.Cmd
-	orders  io.WriteCloser
-	answers *bufio.Scanner
-	warm    map[string]bool
+	*program
+	dir  string
+	warm map[string]bool
 }
 
 // startCurator compiles the program for the Curator that ZKRECIPES_CURATOR selects, and starts it with clients at each
@@ -52,35 +47,22 @@ func startCurator(addrs []string) (_ *curator, err error) {
 	if out, err := exec.Command("javac", "-nowarn", "-cp", path, "-d", c.dir, source).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("javac (apt-get install default-jdk-headless): %w\n%s", err, out)
 	}
-	c.process = exec.Command("java", append([]string{
+	c.program, err = startProgram(exec.Command("java", append([]string{
 		"-Djava.util.logging.config.file=/dev/null", "-cp", path,
 		"CuratorBench",
-	}, addrs...)...)
-	c.process.Stderr = os.Stderr
-	if c.orders, err = c.process.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := c.process.StdoutPipe()
+	}, addrs...)...))
 	if err != nil {
 		return nil, err
 	}
-	c.answers = bufio.NewScanner(out)
-	return c, c.process.Start()
+	return c, nil
 }
 
 // contestant returns the contestant of n clients at the address with the given index.
 func (c *curator) contestant(work string, at, n int) contestant {
-	return contestant{"Curator", c.process.Process.Pid, func(_ context.Context, slice time.Duration) (float64, error) {
+	return contestant{"Curator", []int{c.pid()}, func(_ context.Context, slice time.Duration) (float64, error) {
 		done, err := c.work(work, at, n, slice)
 		return done.rate, err
 	}}
-}
-
-// done is what clients have done in a slice of time.
-type done struct {
-	rate        float64 // sections per second
-	worst       float64 // milliseconds of the longest section
-	least, most float64 // sections of one client
 }
 
 func (c *curator) work(work string, at, n int, slice time.Duration) (d done, err error) {
@@ -90,21 +72,13 @@ func (c *curator) work(work string, at, n int, slice time.Duration) (d done, err
 			return done{}, err
 		}
 	}
-	if _, err := fmt.Fprintln(c.orders, work, at, n, slice.Milliseconds()); err != nil {
-		return done{}, err
-	}
-	if !c.answers.Scan() {
-		return done{}, errors.Join(errors.New("the Java program has ended"), c.answers.Err())
-	}
-	_, err = fmt.Sscan(c.answers.Text(), &d.rate, &d.worst, &d.least, &d.most)
-	return d, err
+	return c.do(work, at, n, slice.Milliseconds())
 }
 
 func (c *curator) stop() {
-	if c == nil || c.process.Process == nil {
+	if c == nil {
 		return
 	}
-	_ = c.orders.Close() // ends the program
-	_ = c.process.Wait() // its exit code does not matter
+	c.program.stop()
 	_ = os.RemoveAll(c.dir)
 }

@@ -27,6 +27,7 @@ type field struct {
 	ours    []*conn.Client
 	raw     []*zk.Conn
 	curator *curator
+	kazoo   kazoo
 	server  *zkserver.Server
 	proxy   *proxy.Proxy // nil without a delay
 }
@@ -34,8 +35,10 @@ type field struct {
 // prepare connects the clients and creates the parents. The first field is connected to the server directly.
 func prepare(ctx context.Context, server *zkserver.Server) (fields []*field, stop func(), err error) {
 	var java *curator
+	var python kazoo
 	stop = func() {
 		java.stop()
+		python.stop()
 		for _, f := range fields {
 			f.stop()
 		}
@@ -57,8 +60,11 @@ func prepare(ctx context.Context, server *zkserver.Server) (fields []*field, sto
 	if java, err = startCurator(addrs); err != nil {
 		return nil, stop, err
 	}
+	if python, err = startKazoo(server.Addr(), clients); err != nil {
+		return nil, stop, err
+	}
 	for _, f := range fields {
-		f.curator = java
+		f.curator, f.kazoo = java, python
 	}
 	paths := []string{"/bench", "/bench/bare", "/bench/plain"}
 	for i := range most {

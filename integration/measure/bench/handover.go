@@ -15,7 +15,7 @@ import (
 // waiter always belongs to the other one. The rate is the rate of the median hand-over.
 func (f *field) handOver(n, sessions int) contestant {
 	path := fmt.Sprintf("/bench/ours/queue-of-%d-in-%d", n, sessions)
-	return contestant{fmt.Sprintf("%d waiters", n), 0, func(ctx context.Context, _ time.Duration) (float64, error) {
+	return contestant{fmt.Sprintf("%d waiters", n), nil, func(ctx context.Context, _ time.Duration) (float64, error) {
 		var times []float64
 		for len(times) < 200 {
 			more, err := f.drain(ctx, path, n, sessions)

@@ -1,6 +1,6 @@
-// Package bench compares zkrecipes with Curator, with go-zookeeper's own Lock and with the bare operations. All take
-// turns on the same real server, which keeps its data in memory. The command prints each result with its target, and
-// fails if a target is missed.
+// Package bench compares zkrecipes with Curator, with go-zookeeper's and kazoo's Lock and with the bare operations. All
+// take turns on the same real server, which keeps its data in memory. The command prints each result with its target,
+// and fails if a target is missed.
 //
 // A rate is in sections per second. A ratio is the median of the ratios within one round, so other load on the machine
 // affects both sides. Client and server are the processor time of one section, in microseconds, which says more than a
@@ -54,7 +54,7 @@ type target struct {
 // contestant works for about a slice of time, and returns its sections per second.
 type contestant struct {
 	name string
-	pid  int // of the working process, if its processor time is shown
+	pids []int // of the working processes, if their processor time is shown
 	rate func(ctx context.Context, slice time.Duration) (float64, error)
 }
 
@@ -115,14 +115,14 @@ func (r *row) measure(ctx context.Context, rounds int, slice time.Duration, serv
 	for round := -1; round < rounds; round++ { // the first round warms up
 		for i := range r.run {
 			i = (i + round + 1) % len(r.run) // no contestant is always first
-			before, start := cost{client: zkserver.CPU(r.run[i].pid), server: zkserver.CPU(server)}, time.Now()
+			before, start := cost{client: zkserver.CPU(r.run[i].pids...), server: zkserver.CPU(server)}, time.Now()
 			rate, err := r.run[i].rate(ctx, slice)
 			if err != nil {
 				return false, fmt.Errorf("%s: %w", r.run[i].name, err)
 			}
 			if round >= 0 {
 				rates[i] = append(rates[i], rate)
-				costs[i].client += zkserver.CPU(r.run[i].pid) - before.client
+				costs[i].client += zkserver.CPU(r.run[i].pids...) - before.client
 				costs[i].server += zkserver.CPU(server) - before.server
 				costs[i].sections += rate * time.Since(start).Seconds()
 			}
@@ -135,7 +135,7 @@ func (r *row) measure(ctx context.Context, rounds int, slice time.Duration, serv
 			name = r.name
 		}
 		fmt.Printf("%-52s %-24s %8.0f", name, c.name, median(rates[i]))
-		if c.pid == 0 {
+		if len(c.pids) == 0 {
 			fmt.Printf(" %8s %8s", "", "")
 		} else {
 			fmt.Printf(" %8.0f %8.0f", costs[i].each(costs[i].client), costs[i].each(costs[i].server))

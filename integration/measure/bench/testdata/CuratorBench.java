@@ -1,16 +1,20 @@
 import java.io.BufferedReader;
+import java.io.Closeable;
 import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
 import org.apache.curator.framework.recipes.atomic.PromotedToLock;
+import org.apache.curator.framework.recipes.leader.LeaderSelector;
+import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
@@ -29,7 +33,7 @@ public class CuratorBench {
         void run(int turn) throws Exception;
     }
 
-    static Section section(String work, CuratorFramework client, int number) {
+    static Section section(String work, CuratorFramework client, int number, List<Closeable> toClose) {
         switch (work) {
             case "lock":
             case "mutex":
@@ -55,6 +59,18 @@ public class CuratorBench {
                     Lease lease = semaphore.acquire();
                     lease.close();
                 };
+            }
+            case "election": {
+                Semaphore terms = new Semaphore(0);
+                LeaderSelector selector = new LeaderSelector(client, "/bench/curator/election", new LeaderSelectorListenerAdapter() {
+                    public void takeLeadership(CuratorFramework client) {
+                        terms.release();
+                    }
+                });
+                selector.autoRequeue(); // campaigns again after each term, until it is closed
+                selector.start();
+                toClose.add(selector);
+                return turn -> terms.acquire();
             }
             case "counter":
             case "promoted": {
@@ -96,9 +112,10 @@ public class CuratorBench {
             long start = System.nanoTime();
             long end = start + TimeUnit.MILLISECONDS.toNanos(Long.parseLong(words[3]));
             List<Future<Integer>> counts = new ArrayList<>();
+            List<Closeable> toClose = new ArrayList<>();
             for (int i = 0; i < Integer.parseInt(words[2]); i++) {
                 int number = i;
-                Section section = section(words[0], clients.get(words[0].equals("shared") ? 0 : i), i);
+                Section section = section(words[0], clients.get(words[0].equals("shared") ? 0 : i), i, toClose);
                 counts.add(threads.submit(() -> {
                     int done = 0;
                     long worst = 0;
@@ -123,6 +140,9 @@ public class CuratorBench {
                 most = Math.max(most, count.get());
             }
             double rate = total / ((System.nanoTime() - start) / 1e9);
+            for (Closeable one : toClose) {
+                one.close();
+            }
             System.out.println(rate + " " + longest.get() / 1e6 + " " + least + " " + most);
         }
         threads.shutdown();

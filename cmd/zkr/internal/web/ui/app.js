@@ -58,10 +58,10 @@ function invite() {
 // standing describes the state of the connections: a word, and its explanation.
 function standing() {
   if (link.lost && view.full) return ['not shown', names([view.full])];
-  if (link.lost && !view.now) return ['connecting', []];
+  if (link.lost && !link.failed) return ['connecting', []];
   if (link.lost) {
     const next = link.next ? ', next try in ' + span(link.next - Date.now() + 999) : ', trying';
-    return ['no connection to zkr', ['since ', at(link.lost), ', ' + span(Date.now() - link.lost) + ' ago' + next + '. The page shows what was there then.']];
+    return ['no connection to zkr', ['since ', at(link.lost), ', ' + span(Date.now() - link.lost) + ' ago' + next + (view.now ? '. The page shows what was there then.' : '.')]];
   }
   if (view.error) return ['not shown', names([view.error])];
   if (view.lost) {

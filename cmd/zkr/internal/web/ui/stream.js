@@ -4,9 +4,9 @@ const beat = 6000; // zkr sends an event at least every two seconds
 const first = 30000; // the first event has all queues, which may take long on a busy machine, so the limit doubles with each attempt
 const longest = 10000; // between two attempts
 
-// follow calls hear with each message. It returns the state of the connection: since when it is lost, and when the next attempt is.
+// follow calls hear with each message. It returns the state of the connection: since when it is lost, whether an attempt has failed since, and when the next one is.
 export function follow(url, hear, changed) {
-  const link = { lost: Date.now(), next: 0 };
+  const link = { lost: Date.now(), next: 0, failed: false };
   let source, timer, tries = 0;
   const failAfter = (patience) => {
     clearTimeout(timer);
@@ -19,6 +19,7 @@ export function follow(url, hear, changed) {
     source.onmessage = (e) => {
       tries = 0;
       link.lost = 0;
+      link.failed = false;
       failAfter(beat);
       hear(JSON.parse(e.data));
     };
@@ -30,6 +31,7 @@ export function follow(url, hear, changed) {
     clearTimeout(timer);
     const pause = Math.min(longest, 1000 * 2 ** tries++);
     link.lost ||= Date.now();
+    link.failed = true;
     link.next = Date.now() + pause;
     timer = setTimeout(open, pause);
     changed();
