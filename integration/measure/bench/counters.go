@@ -17,9 +17,9 @@ func (f *field) counters(ctx context.Context) (rows []row) {
 		ratio := map[int]float64{1: 1.5, 2: 1, 8: 1.1, 64: 1}[n]
 		rows = append(rows, row{fmt.Sprintf("Counter.Add on one counter, %d client(s)", n), []contestant{
 			f.tallied("zkrecipes", []int{os.Getpid()}, func(slice time.Duration) (done, error) { return f.add(ctx, n, slice) }),
-			f.tallied("Curator", []int{f.curator.pid()},
+			f.tallied("Curator", []int{f.curator.PID()},
 				func(slice time.Duration) (done, error) { return f.curator.work("counter", f.number, n, slice) }),
-			f.tallied("Curator, PromotedToLock", []int{f.curator.pid()},
+			f.tallied("Curator, PromotedToLock", []int{f.curator.PID()},
 				func(slice time.Duration) (done, error) { return f.curator.work("promoted", f.number, n, slice) }),
 		}, []target{{against: "Curator", ratio: ratio}, {against: "Curator, PromotedToLock", ratio: ratio}}})
 	}
