@@ -13,8 +13,8 @@
 //
 // # In a bubble
 //
-// In a testing/synctest bubble hours pass in milliseconds and every timeout is exact, but sockets don't work there. Run
-// the server without a listener instead, and have clients dial in memory:
+// In a testing/synctest bubble, hours pass in milliseconds and every timeout is exact, but sockets don't work there.
+// Run the server without a listener instead, and have clients dial in memory:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		srv := zktest.Run(t, zktest.InMemory())
@@ -35,7 +35,7 @@
 // the dial function that opened it ([Server.DialAs], [Server.DialTimeoutAs]), or from its listener ([Server.ServeAs]).
 //
 //	srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^/locks/"}, zktest.DropReply()) // applied, never answered
-//	srv.Expire(srv.SessionOf("a"))                  // on the server, as its timeout does
+//	srv.Expire(srv.SessionOf("a"))                  // on the server, as its timeout would
 //	srv.Stall(zktest.Label("a"), zktest.ToServer)   // no byte of this client arrives
 //	srv.Cut(zktest.Everyone)                        // reset all connections
 //	srv.Restart()                                   // all sessions get a full timeout again
@@ -77,12 +77,12 @@
 //
 // # Fidelity
 //
-// Replies, errors and their order, events and their position in the stream are those of the ZooKeeper release that
+// Replies, errors and their order, events and their position in the stream match those of the ZooKeeper release that
 // [WithRelease] selects. Our tests compare them with real servers, using random scripts, malformed requests and null
 // strings, quotas, and four-letter words. What you would configure on a real server is an option here: [WithQuotas],
 // [WithMaxBuffer], [WithTLS], [WithFourLetterWords], [WithReconfig], [WithReadOnlyMode], [WithExtendedTypes]. For
-// authentication and access there are [WithSASLUsers] (DIGEST-MD5), [WithX509], [WithSASLSuperUsers], [WithSuperUser],
-// [WithDigest], [WithRequiredAuth] and [WithoutACLs].
+// authentication and access control there are [WithSASLUsers] (DIGEST-MD5), [WithX509], [WithSASLSuperUsers],
+// [WithSuperUser], [WithDigest], [WithRequiredAuth] and [WithoutACLs].
 //
 // Deliberate differences:
 //
@@ -95,6 +95,6 @@
 //   - Children, and the nodes of a session, are listed in the order of Java's hash table, as by a real server. Names
 //     constructed to collide are an exception: Java uses a tree for more than eight in one bucket. A real server that
 //     has loaded a snapshot may list them in another order.
-//   - The ids that scheme auth represents are listed in the order in which the client authenticated.
+//   - The IDs that scheme auth represents are listed in the order in which the client authenticated.
 //   - The handshake is not an operation: if opcode -10 is sent after it, that is a marshalling error.
 package zktest

@@ -168,7 +168,7 @@ func (s *Server) Restart() {
 	s.Up()
 }
 
-// Expire ends a session as its timeout does: its nodes are deleted and its connection is closed. It returns false if
+// Expire ends a session as its timeout would: its nodes are deleted and its connection is closed. It returns false if
 // there is no such session.
 func (s *Server) Expire(id int64) bool {
 	s.lock()

@@ -24,8 +24,8 @@ const (
 	LateEvents
 	// LocalSync answers a sync immediately, even at a front that is behind; see [Front.Lag].
 	LocalSync
-	// NoMulti answers a transaction like a server that does not support them: it answers unimplemented and closes the
-	// connection.
+	// NoMulti answers a transaction like a server that does not support transactions: it answers unimplemented and closes
+	// the connection.
 	NoMulti
 )
 

@@ -66,7 +66,7 @@ func (f *Front) Leads() bool {
 	return f.state.Role == ensemble.Leading
 }
 
-// Stop stops the front as if its process ended: connections end, and new ones are refused.
+// Stop stops the front as if its process had exited: connections end, and new ones are refused.
 func (f *Front) Stop() {
 	f.s.lock()
 	defer f.s.unlock()

@@ -145,8 +145,8 @@ func WithSuperUser(credential string) Option {
 	return option(func(c *config) { c.Access.Super = credential })
 }
 
-// WithDigest sets the hash of scheme digest, such as sha256.New; the default is [sha1.New]. With nil the server
-// does not support the scheme: authentication fails, and access lists cannot name it.
+// WithDigest sets the hash of scheme digest, such as sha256.New; the default is [sha1.New]. With nil the server does
+// not support the scheme: authentication fails, and ACLs cannot name it.
 //
 // Source: zookeeper.DigestAuthenticationProvider.digestAlg and enabled.
 func WithDigest(hash func() hash.Hash) Option {
@@ -187,8 +187,8 @@ func WithRequiredAuth(schemes ...string) Option {
 	return option(func(c *config) { c.Access.Required = schemes })
 }
 
-// WithoutACLs disables access checks for all clients; by default access is checked. Access lists are still stored, and
-// must still be valid.
+// WithoutACLs disables access checks for all clients; by default access is checked. ACLs are still stored, and must
+// still be valid.
 //
 // Source: zookeeper.skipACL.
 func WithoutACLs() Option { return option(func(c *config) { c.Access.NoACLs = true }) }

@@ -17,7 +17,7 @@ const (
 //
 //   - 3.8.2, 3.9.0: create2 in a multi is answered with the Stat. Previously it was answered like create.
 //   - 3.8.4, 3.9.2: exists needs read permission, and a client that may not read a node gets none of its events.
-//     Previously neither needed a permission.
+//     Previously neither required permission.
 //   - 3.8.5, 3.9.3: check outside a multi is answered like an unknown request. Previously, if it succeeded, it got no
 //     answer and damaged the server's log.
 //   - 3.9.0: an event carries the zxid of its transaction; previously it carried -1. A connection can have several

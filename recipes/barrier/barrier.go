@@ -59,7 +59,7 @@ func (b *Barrier) failed(op string, err error) error {
 	return &session.OpError{Op: op, Path: b.path, Err: err}
 }
 
-// Set raises the barrier. If the barrier is already up, Set succeeds only if the existing barrier comes down when the
+// Set raises the barrier. If the barrier is already up, Set succeeds only if the existing barrier lasts as long as the
 // requested one would: with [WithEphemeral], it must be tied to this client's session, and otherwise to no session.
 //
 // Errors: zk.ErrNodeExists if the existing barrier doesn't qualify; ErrUnknownOutcome if the reply was lost and the
@@ -144,7 +144,7 @@ func (b *Barrier) Remove(ctx context.Context) error { return record.Remove(ctx, 
 
 // Wait blocks until the barrier is down, through disconnects and into the next session. If it returns nil, the barrier
 // was down at some moment since the call began or, if ZooKeeper's leader had just been replaced, at most 1.5 ticks
-// before.
+// earlier.
 //
 // Errors: context.Cause(ctx); ErrClosed; or the server's error. After any of these, the barrier may still be up.
 //

@@ -24,7 +24,7 @@ type DoubleOption func(*doubleConfig) error
 type doubleConfig struct{ recipe.Config }
 
 // WithData sets the data of the members' nodes, which operators can see. It defaults to the client's identity and
-// doesn't have to be unique. Data that is text is also the [zkrecipes.Participant]'s Name.
+// doesn't have to be unique. If the data is text, it is also the [zkrecipes.Participant]'s Name.
 func WithData(data []byte) DoubleOption { return recipe.Data[*doubleConfig](data) }
 
 // WithTracerName names the double barrier for tracers, and therefore in metrics and traces; by default it has no name.
@@ -84,10 +84,10 @@ func (r *Round) Members(ctx context.Context) ([]Member, error) { return r.rounds
 // Enter blocks until n members have arrived, and admits the caller as one of them. If the session ends while Enter is
 // waiting, the caller arrives again in the next session, as a new member. ctx bounds the wait, not the round.
 //
-// If Enter fails, the caller isn't in the round, and its node is deleted. So that the next round doesn't count the
-// node, Enter waits for the deletion for up to 100 ms after ctx is done. If the server takes longer, the deletion
-// continues in the background, and a round may still count the node. If ctx is done or the session ends just as the
-// round begins, the others are in the round with a member that immediately counts as having left.
+// If Enter fails, the caller isn't in the round, and its node is deleted. To keep the next round from counting the
+// node, Enter waits up to 100 ms after ctx is done for the deletion. If the server takes longer, the deletion continues
+// in the background, and a round may still count the node. If ctx is done or the session ends just as the round begins,
+// the others' round includes a member that immediately counts as having left.
 //
 // Errors: [*zkrecipes.WaitError] if ctx is done first; ErrSequenceExhausted; ErrForeignContender;
 // [zkrecipes.ErrTooLarge] if the data of n members is too large for one transaction; ErrClosed; or the server's error.
@@ -101,10 +101,10 @@ func (d *Double) Enter(ctx context.Context) (*Round, error) {
 	return &Round{h, d.rounds, span}, nil
 }
 
-// Leave leaves the round, and blocks until all other members have left or were lost. If ctx is already done, Leave
+// Leave leaves the round, and blocks until all other members have left or been lost. If ctx is already done, Leave
 // still leaves, but doesn't wait. Call it again to resume waiting.
 //
-// Errors: a [*zkrecipes.LostError], once all others have left, if the caller's hold was lost before;
+// Errors: a [*zkrecipes.LostError], once all others have left, if the caller's hold had already been lost;
 // context.Cause(ctx); ErrClosed; or the server's error.
 func (r *Round) Leave(ctx context.Context) error {
 	lost := r.Release(ctx)

@@ -18,8 +18,7 @@ import (
 )
 
 // A Latch blocks callers until it has been counted down n times, and is open from then on. Because its state is in
-// persistent nodes, it survives the end of every client. It is stateless itself, so any number of goroutines can share
-// one.
+// persistent nodes, it outlives every client. It is stateless itself, so any number of goroutines can share one.
 type Latch struct {
 	client *client.Client
 	path   string
@@ -30,7 +29,7 @@ type Latch struct {
 // send any requests; the first count creates the node and missing parents.
 //
 // A latch opens only once. For the next time, use a new path, or delete the old latch's nodes. Do this only when no
-// client is counting or waiting any longer, because a count that is still in flight would count for the new latch.
+// client is still counting or waiting, because a count still in flight would count toward the new latch.
 //
 // Errors: a nil client; a path that is relative, malformed or the root; or an n below 1.
 func NewLatch(c *conn.Client, path string, n int) (*Latch, error) {
@@ -132,7 +131,7 @@ func (l *Latch) left(now session.Node) (int, error) {
 }
 
 // Count returns how many counts are left, or 0 if the latch is open. The result is at least as recent as the call,
-// except that it may be up to 1.5 ticks older if ZooKeeper's leader was just replaced.
+// except that it may be up to 1.5 ticks older if ZooKeeper's leader has just been replaced.
 //
 // Errors: the same as for [Latch.CountDown], except ErrUnknownOutcome; context.Cause(ctx); or ErrClosed.
 func (l *Latch) Count(ctx context.Context) (left int, err error) {

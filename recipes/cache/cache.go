@@ -212,8 +212,8 @@ func open(client *client.Client, path string, cfg config, opts []Option) (*Cache
 }
 
 // Close stops the cache and removes its watches from the server, which takes a request for each node. If you are about
-// to close the client anyway, do that first, which saves these requests. You can still read entries after Close. Close
-// is idempotent.
+// to close the client anyway, do that first to save these requests. You can still read entries after Close. Close is
+// idempotent.
 //
 // Errors: context.Cause(ctx), in which case some watches may remain on the server.
 func (c *Cache) Close(ctx context.Context) error {
@@ -262,8 +262,8 @@ type View struct {
 	Bytes int64
 	// Pending is how many parts still need to be read or watched again. A part is a node's data, or its list of children.
 	Pending int
-	// Failed is how many parts could not be read at the last attempt; their entries have errors. Because ZooKeeper does
-	// not notify the cache when they become readable, [Cache.Sync] and each recheck try again.
+	// Failed is how many parts could not be read on the last attempt; their nodes' Entry.Err is set. Because ZooKeeper
+	// does not notify the cache when they become readable, [Cache.Sync] and each recheck try again.
 	Failed int
 	// Err is why the cache has stopped, or nil if it has not.
 	Err error
@@ -301,7 +301,7 @@ func (c *Cache) List(path string) []Entry {
 	return list
 }
 
-// Snapshot returns all entries at a single moment, parents before their children, and how fresh they are.
+// Snapshot returns all entries as of a single moment, parents before their children, and how fresh they are.
 func (c *Cache) Snapshot() ([]Entry, View) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -343,7 +343,7 @@ func (c *Cache) view() View {
 // Ready blocks until the cache is complete for the first time. It also returns if the root does not exist, because an
 // empty cache is then complete.
 //
-// Errors: the reason why the root cannot be read; [ErrTooMuch]; ErrClosed; ErrAuthFailed, after which the cache keeps
+// Errors: the reason the root cannot be read; [ErrTooMuch]; ErrClosed; ErrAuthFailed, after which the cache keeps
 // trying; context.Cause(ctx).
 func (c *Cache) Ready(ctx context.Context) error {
 	return c.await(ctx, "ready", &waiter{done: make(chan struct{}), round: 1})
@@ -351,9 +351,9 @@ func (c *Cache) Ready(ctx context.Context) error {
 
 // Sync blocks until the cache has everything that was committed before the call. Use it to see your own writes, or
 // after acquiring a lock. Sync also retries nodes that could not be read, and finds what was written while they were
-// unreadable. If a node still cannot be read, its entry has an error, but Sync fails only if that node is the root; see
-// View.Failed. If ZooKeeper's leader was just replaced, the old one may still answer for up to 1.5 ticks, without
-// knowing the latest transactions.
+// unreadable. If a node still cannot be read, its Entry.Err is set, but Sync fails only if that node is the root; see
+// View.Failed. If ZooKeeper's leader has just been replaced, the old one may still answer for up to 1.5 ticks, without
+// having seen the latest transactions.
 //
 // Sync takes a sync, one request for every few thousand nodes, and a read of each node that has changed since the
 // previous Sync or recheck. Concurrent calls share these requests.

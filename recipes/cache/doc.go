@@ -14,8 +14,8 @@
 // data was set.
 //
 // Once the nodes stop changing and the connection is stable, the cache equals the server's tree. If you can't wait for
-// that, [Cache.Sync] blocks until the cache has everything that was committed before the call, as far as ZooKeeper's
-// leader knows it and the client may read it.
+// that, [Cache.Sync] blocks until the cache has everything committed before the call, as far as ZooKeeper's leader
+// knows and the client is allowed to read it.
 //
 // The cache also knows how old it is. [Cache.View] returns a time, AsOf, and whether the cache is current, which means
 // that it has everything its server had at that time. If the client is connected to a follower, that server may lag
@@ -41,23 +41,23 @@
 //
 // # Nodes that cannot be read
 //
-// If the client may not read a node, or its list of children is larger than conn.WithMaxReplySize, the node's entry has
-// an error. View.Failed counts these failures. They don't affect View.Current, and Ready and Sync return such an error
-// only if the node is the root. Because ZooKeeper does not notify the cache when a node becomes readable, [Cache.Sync]
-// and each recheck try again; see [WithRecheck].
+// If the client may not read a node, or its list of children is larger than conn.WithMaxReplySize, the node's
+// [Entry.Err] is set. View.Failed counts these failures. They don't affect View.Current, and Ready and Sync return such
+// an error only if the node is the root. Because ZooKeeper does not notify the cache when a node becomes readable,
+// [Cache.Sync] and each recheck try again; see [WithRecheck].
 //
 // Since ZooKeeper 3.8.4 and 3.9.2, servers withhold a node's events while the client may not read it. As a result, only
 // the next Sync or recheck finds what was written during that time, even if the node has become readable again. Until
 // then, the cache counts as current even though it has the old data. If the node is still unreadable and was not
-// written, the cache keeps the data that it read before.
+// written to, the cache keeps the data it read before.
 //
 // # What is not guaranteed
 //
 // A cache is not transactional: if two nodes are changed in one transaction, the cache may show one change before the
 // other. Its contents may also predate a lock that you hold, so call [Cache.Sync] after acquiring the lock.
 //
-// After servers are restored from a backup, they can report different nodes under transaction ids that the cache has
-// already seen. The cache notices this if the servers' transaction ids have gone back. If they have not, close the
+// After servers are restored from a backup, they can report different nodes under transaction IDs that the cache has
+// already seen. The cache notices this if the servers' transaction IDs have gone back. If they have not, close the
 // cache and open a new one.
 //
 // # Cost

@@ -32,7 +32,7 @@ const (
 )
 
 // details are what distinguishes a node from most nodes, which are leaves that never had a child, are not ephemeral,
-// and have the access list of their creation.
+// and have the ACL they were created with.
 type details struct {
 	// kids are the children, sorted by name. Some are known only by name, and some were deleted since the list was
 	// read.

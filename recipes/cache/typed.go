@@ -25,7 +25,7 @@ type TypedEntry[T any] struct {
 
 // As returns a view of a cache whose entries are decoded by the decode function. It calls the function when an entry is
 // requested, and not again while the node has the same version. The function may be called concurrently, even for the
-// same node. If a node cannot be decoded, its entry has an error; other entries are not affected.
+// same node. If a node cannot be decoded, its Entry.Err is set; other entries are not affected.
 //
 // Errors: a nil cache; a nil function.
 func As[T any](c *Cache, decode func(Entry) (T, error)) (*Typed[T], error) {

@@ -13,7 +13,7 @@ type Codec interface {
 	Folder(service string) (string, error)
 	// Service returns the name of the service that a child of the base represents, and false if it represents none.
 	Service(child string) (service string, ok bool)
-	// Encode returns the node for an instance. Empty fields get the format's default, such as a random id.
+	// Encode returns the node for an instance. Empty fields get the format's default, such as a random ID.
 	Encode(Instance) (Node, error)
 	// Decode returns the instance that a node in the service's folder represents. If the node is not an instance,
 	// Decode returns ErrNoInstance, and the node is not shown. Any other error is shown in place of the instance.

@@ -14,23 +14,23 @@
 //
 // When [Discovery.Register] returns, the instance's node exists. As in package node, it is recreated if it is deleted
 // or its session ends, and a node that belongs to another session is never mistaken for the registration's own. A
-// reconnect within the session writes nothing, so readers see no event. If the id is taken, the error from Register
+// reconnect within the session writes nothing, so readers see no event. If the ID is taken, the error from Register
 // names the owner.
 //
 // A [View] captures one instant on one server, like a view in package group. [Discovery.Watch] yields views in the
 // order of ZooKeeper's transactions, and repeats one only if Current changes. Once the service stops changing, the last
-// view shows what exists. A node that cannot be decoded is shown as an [Entry] with an error, and so is an instance
-// without an address or with an impossible port; other instances are not affected.
+// view shows what exists. A node that cannot be decoded is shown as an [Entry] whose Err is set, and so is an instance
+// without an address or with an invalid port; other instances are not affected.
 //
 // # Failures
 //
 // If the connection is lost, or no server answers for a whole session timeout, Watch immediately yields the last view
-// again, with Current false. Most of its instances probably still exist, so your program can keep using them without
-// ZooKeeper. When the client reconnects, Watch reads again and yields a current view.
+// again, with Current set to false. Most of its instances probably still exist, so your program can keep using them
+// without ZooKeeper. When the client reconnects, Watch reads again and yields a current view.
 //
-// A registration whose session ends is repeated with the first request of the next session. [Registration.Close]
-// deletes the node if it is the registration's own. Closing the client removes its registrations, and Watch then ends
-// with ErrClosed.
+// If a registration's session ends, the instance is registered again with the next session's first request.
+// [Registration.Close] deletes the node if it is the registration's own. Closing the client removes its registrations,
+// and Watch then ends with ErrClosed.
 //
 // # What is not guaranteed
 //

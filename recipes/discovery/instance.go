@@ -30,7 +30,7 @@ type Instance struct {
 	Payload json.RawMessage
 	// URI specifies how the instance's URI is built; nil if the instance has none.
 	URI URISpec
-	// Registered is when the instance was registered, by its process's clock, in milliseconds. The default is the
+	// Registered is when the instance was registered, by its process's clock, to the millisecond. The default is the
 	// current time.
 	Registered time.Time
 	// Type is the node's lifetime, in Curator's terms; the empty type means [Dynamic].

@@ -41,8 +41,8 @@ type RegisterOption func(*registering) error
 
 type registering struct{ options []group.JoinOption }
 
-// WithWait makes Register wait while the id is taken, until ctx is done; by default Register fails. This lets a
-// restarted process get its id back once its predecessor's session expires.
+// WithWait makes Register wait while the ID is taken, until ctx is done; by default Register fails. This lets a
+// restarted process get its ID back once its predecessor's session expires.
 func WithWait() RegisterOption {
 	return func(c *registering) error {
 		c.options = append(c.options, group.WithWait())
@@ -50,7 +50,7 @@ func WithWait() RegisterOption {
 	}
 }
 
-// WithReplace lets Register take over an id that another session has; by default Register fails. If the replace
+// WithReplace lets Register take over an ID that another session has; by default Register fails. If the replace
 // function, which receives the data and the Stat of that session's node, returns true, the node is deleted in the same
 // transaction that creates the new one. The function is called on one of the client's goroutines and must not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) RegisterOption {
@@ -66,8 +66,8 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) RegisterOption {
 //
 // If Register fails, the instance does not stay registered: if its node was created, it is deleted in the background.
 //
-// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an instance that the format
-// cannot represent; an open Registration with the same id on the same client; context.Cause(ctx), along with what the
+// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the ID; an instance that the format
+// cannot represent; an open Registration with the same ID on the same client; context.Cause(ctx), along with what the
 // call was waiting for; the server's error; ErrClosed.
 //
 // Source: Curator's ServiceDiscovery.registerService, which takes over another process's node.
@@ -176,7 +176,7 @@ func (r *Registration) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 }
 
 // Update replaces the instance and blocks until the server has the new one. If ID, Address or Registered is empty, it
-// keeps its old value. The service and the id cannot change.
+// keeps its old value. The service and the ID cannot change.
 //
 // If the format stores the data in the node's name, as Dubbo's does, Update creates the new node before it deletes the
 // old one, so both exist for a moment.
@@ -184,7 +184,7 @@ func (r *Registration) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 // If Update fails, [Registration.Instance] shows which instance the registration keeps: either the old one, or the new
 // one, which will then be written as soon as possible.
 //
-// Errors: a different service or id; an instance that the format cannot represent; context.Cause(ctx), along with what
+// Errors: a different service or ID; an instance that the format cannot represent; context.Cause(ctx), along with what
 // the call was waiting for; the server's error; ErrClosed.
 func (r *Registration) Update(ctx context.Context, i Instance) error {
 	now := r.Instance()
@@ -246,7 +246,7 @@ func (r *Registration) put(i Instance, n Node, member, before *group.Membership)
 // the node is gone or its session is over. It is idempotent. When your program shuts down, close the registration
 // first, and then keep serving calls in progress, as well as new ones from callers that have not noticed yet.
 //
-// Errors: context.Cause(ctx), or an error if the server does not permit the removal. In both cases the removal
+// Errors: context.Cause(ctx), or an error if the server does not permit the removal. In either case, the removal
 // continues in the background.
 func (r *Registration) Close(ctx context.Context) error {
 	if ctx == nil {

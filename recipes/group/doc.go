@@ -13,7 +13,7 @@
 // # Guarantees
 //
 // When [Group.Join] returns, the member's node exists. As in package node, it is recreated if it is deleted or its
-// session ends, and a node that belongs to another session is never mistaken for the member's own. If the id is taken,
+// session ends, and a node that belongs to another session is never mistaken for the member's own. If the ID is taken,
 // the error from Join names the owner.
 //
 // A [View] captures one instant on one server: exactly these members, in these incarnations, existed together. Their
@@ -25,19 +25,19 @@
 // # Failures
 //
 // If the connection is lost, or no server answers for a whole session timeout, Watch immediately yields the last view
-// again, with Current false. When the client reconnects, Watch rereads the group and yields a current view. A member
-// whose session ends rejoins in the next session, as the youngest member. Closing the client removes its members from
-// the group, and Watch then ends with ErrClosed.
+// again, with Current set to false. When the client reconnects, Watch rereads the group and yields a current view. A
+// member whose session ends rejoins in the next session, as the youngest member. Closing the client removes its members
+// from the group, and Watch then ends with ErrClosed.
 //
-// If the client may not read even one member's node, Members and Watch fail with that error.
+// If the client lacks permission to read even one member's node, Members and Watch fail with the server's error.
 //
 // # What is not guaranteed
 //
 // A member may have died since the view was read: a dead process stays in the views until its session expires, and a
 // view is only as recent as its AsOf. If a server loses an event, Watch still finds the change after two to three
 // session timeouts. However, because it rereads only 64 members each time, noticing a change to a member's data in a
-// large group may take that long for every 64 members that the group has. Unlike a lock, a view excludes no one: two
-// clients may see different members at the same moment.
+// large group may take that long for every 64 members in the group. Unlike a lock, a view excludes no one: two clients
+// may see different members at the same moment.
 //
 // # Cost
 //
@@ -53,7 +53,7 @@
 //
 // # How large a group may be
 //
-// The larger the group, the more data each watching client receives. These figures were measured with 24-byte ids and
+// The larger the group, the more data each watching client receives. These figures were measured with 24-byte IDs and
 // 13 bytes of data:
 //
 //	members                          100              1,000              5,000
@@ -72,7 +72,7 @@
 //     that they watch only that.
 //   - Split the group into several below different paths, for example one per rack, so that each client watches only
 //     the one it needs.
-//   - If you need only the names, list them (conn.Client.Children), which reads no member.
+//   - If you need only the names, list them (conn.Client.Children), which reads no members.
 //
 // # Compatibility
 //

@@ -30,8 +30,8 @@ type joining struct {
 	options []node.Option
 }
 
-// WithWait makes Join wait while the id is taken, until ctx is done; by default Join fails. This lets a restarted
-// process get its id back once its predecessor's session expires.
+// WithWait makes Join wait while the ID is taken, until ctx is done; by default Join fails. This lets a restarted
+// process get its ID back once its predecessor's session expires.
 func WithWait() JoinOption {
 	return func(c *joining) error {
 		c.wait = true
@@ -39,7 +39,7 @@ func WithWait() JoinOption {
 	}
 }
 
-// WithReplace lets Join take over an id that another session has; by default Join fails. If the replace function, which
+// WithReplace lets Join take over an ID that another session has; by default Join fails. If the replace function, which
 // receives the data and the Stat of that session's node, returns true, the node is deleted in the same transaction that
 // creates the new one. The function is called on one of the client's goroutines and must not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
@@ -52,14 +52,14 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 	}
 }
 
-// Join makes the caller a member with the given id and data, and blocks until its node exists. With kazoo's layouts,
+// Join makes the caller a member with the given ID and data, and blocks until its node exists. With kazoo's layouts,
 // data must be nil, because their members have no payload. To limit how long Join waits, pass a context with a
 // deadline; the membership itself lasts until [Membership.Close], and its node is recreated if it is lost.
 //
 // If Join fails, the caller is not a member, and anything that was created is deleted in the background.
 //
-// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an id that is not a valid node
-// name; data that is too large; an open Membership with the same id on the same client; context.Cause(ctx), along with
+// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the ID; an ID that is not a valid node
+// name; data that is too large; an open Membership with the same ID on the same client; context.Cause(ctx), along with
 // what the call was waiting for; the server's error; ErrClosed.
 //
 // Source: Curator's GroupMember, kazoo's Party.
@@ -91,7 +91,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 	return &Membership{layout: g.layout, id: id, node: n}, nil
 }
 
-// ID returns the member's id.
+// ID returns the member's ID.
 func (m *Membership) ID() string { return m.id }
 
 // Path returns the path of the member's node.
@@ -123,6 +123,6 @@ func (m *Membership) Set(ctx context.Context, data []byte) error {
 // Close leaves the group: it deletes the member's node if it is the member's own, and blocks until the node is gone or
 // its session is over. It is idempotent.
 //
-// Errors: context.Cause(ctx), or an error if the server does not permit the removal. In both cases the removal
+// Errors: context.Cause(ctx), or an error if the server does not permit the removal. In either case, the removal
 // continues in the background.
 func (m *Membership) Close(ctx context.Context) error { return m.node.Close(ctx) }

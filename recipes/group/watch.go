@@ -26,7 +26,7 @@ func WithPayloads() WatchOption {
 // WithSettle debounces Watch: a change is reported once the group has been stable for the quiet duration, or once most
 // has elapsed since the first unreported change. By default Watch reports every change immediately. Use WithSettle, for
 // example, to get a single view when many members start together. As soon as there is an unreported change, Watch
-// yields the last view again with Current false.
+// yields the last view again with Current set to false.
 //
 // WithSettle also saves reads, because the list of members is read at most four times per quiet period. As a result, a
 // change may be reported up to a quarter of that period later. If members change faster than they are read, the view
@@ -43,8 +43,8 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 
 // Watch yields the current members, then a view after every change. If the caller is slow, it gets the latest view, and
 // intermediate ones are skipped. If the connection is lost or no server answers, Watch yields the last view again with
-// Current false; see the package documentation. Even a current view reflects one server, which may lag behind its
-// leader, so if you need the latest state, use [Group.Members].
+// Current set to false; see the package documentation. Even a current view reflects one server, which may lag behind
+// its leader, so if you need the latest state, use [Group.Members].
 //
 // Iteration ends as described under "Conventions" in package [zkrecipes].
 func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, error] {

@@ -1,5 +1,5 @@
 // Package node maintains an ephemeral node in ZooKeeper that announces a process. The node exists while the client is
-// connected, is owned by the client's session, and contains the data that was set last.
+// connected, is owned by the client's session, and contains the data set last.
 //
 //	n, err := node.New(client, "/app/workers/w1", []byte("10.0.0.7:8080"))
 //	...
@@ -24,9 +24,9 @@
 // client has created at the path. When the client is closed, its session ends and the node disappears.
 //
 // If others delete or replace the node in a loop, it is recreated after pauses of about 50 ms to 5 seconds; operations
-// that the server refuses are retried after the same pauses. Once the node has existed undisturbed for 10 seconds, the
-// next deletion is followed by an immediate recreation, without a pause. Each deletion is logged at Warn, and a reader
-// of [Node.Watch] sees a new Czxid.
+// that the server refuses are retried after the same pauses. Once the node has existed undisturbed for 10 seconds, it
+// is recreated immediately after the next deletion, without a pause. Each deletion is logged at Warn, and a reader of
+// [Node.Watch] sees a new Czxid.
 //
 // # What is not guaranteed
 //
@@ -40,10 +40,10 @@
 //
 // # Cost
 //
-// A Node has one ephemeral node, whose parents are containers, and uses a single watch. To create the node, it takes
-// one transaction of two operations in one round trip, then a getData with a watch. Set takes one round trip, followed
+// A Node has one ephemeral node, whose parents are containers, and uses a single watch. Creating the node takes one
+// transaction of two operations, in one round trip, and then a getData with a watch. Set takes one round trip, followed
 // by a getData, and Close takes two. If a node from one of the client's earlier sessions exists, four more round trips
-// are needed. The client's access list must allow it to write and read its own nodes.
+// are needed. The client's ACL must allow it to read and write its own nodes.
 //
 // # Compatibility
 //

@@ -253,8 +253,8 @@ func (n *Node) Set(ctx context.Context, data []byte) error {
 // Close deletes the node if it is the client's own, and blocks until the node is gone or its session is over. Close is
 // idempotent. Afterwards, Ready, Set and Watch return ErrClosed.
 //
-// Errors: context.Cause(ctx), or the server's error if it doesn't permit the deletion. In both cases the deletion is
-// still retried in the background.
+// Errors: context.Cause(ctx), or the server's error if it doesn't permit the deletion. In either case, the deletion is
+// retried in the background.
 func (n *Node) Close(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("%s: %w", n.path, session.ErrNoContext)

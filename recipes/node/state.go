@@ -15,10 +15,10 @@ type State struct {
 	// Session is the session that owns the node; 0 if Exists is false.
 	Session int64
 	zkrecipes.Freshness
-	// Err is why the node doesn't exist, or doesn't have the data that was set last; nil if neither is the case. It
-	// matches [ErrDeleted], zkrecipes.ErrTaken (a *zkrecipes.TakenError names the owner), zkrecipes.ErrLost if the session
-	// has ended, zkrecipes.ErrClosed if the Node is closed, or the server's error. Any other error is only meant to be
-	// read by people, so don't match it.
+	// Err is why the node doesn't exist, or doesn't have the data set last; nil if neither is the case. It matches
+	// [ErrDeleted], zkrecipes.ErrTaken (a *zkrecipes.TakenError names the owner), zkrecipes.ErrLost if the session has
+	// ended, zkrecipes.ErrClosed if the Node is closed, or the server's error. Any other error is meant only for people to
+	// read, so don't match it.
 	Err error
 }
 

@@ -31,8 +31,8 @@
 // ends, all its holds are lost and its functions stop. The leader immediately assigns its shards to others, and the
 // member rejoins in the next session.
 //
-// If a single hold is lost because a client deleted its node, that shard's function stops, and the member acquires the
-// lock again. This doesn't count as a failure of the function.
+// If a single hold is lost because its node was deleted, that shard's function stops, and the member acquires the lock
+// again. This doesn't count as a failure of the function.
 //
 // If the leader disappears, the plan remains in force, and members keep working until the next leader continues from
 // it. If the plan is deleted or cannot be read, members keep the shards they have, and the leader writes a new plan
@@ -44,7 +44,7 @@
 // another member lead. A member that can no longer read the plan keeps the shards it has and tries again, but it
 // acquires no other lock until it succeeds.
 //
-// If a plan is larger than the servers' jute.maxbuffer, they close the connection of the leader that sends it. The
+// If a plan exceeds the servers' jute.maxbuffer, the servers close the leader's connection when it sends the plan. The
 // leader then logs the plan's size and keeps the last plan. Because each attempt costs the client its connection, it
 // tries again only once a minute.
 //
@@ -89,6 +89,6 @@
 //
 // # Compatibility
 //
-// The locks, the election and the group have the nodes of packages mutex, election and group. The plan is specific to
-// this package, so programs that use Curator or kazoo cannot be members.
+// The locks, the election and the group use the same nodes as packages mutex, election and group. The plan is specific
+// to this package, so programs that use Curator or kazoo cannot be members.
 package shard

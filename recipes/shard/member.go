@@ -63,9 +63,9 @@ var errDrained = errors.New("the member has left")
 //
 // If the function returns before its context is done, Run calls it again after a pause of 100 ms the first time,
 // doubling each time up to 30 seconds, with a jitter of 50% either way. If it returns an error as many times in a row
-// as [WithGiveUp] allows, Run gives the shard away: another member gets it, and this one doesn't for five minutes. A
-// call that lasts a minute resets the pause and the count. If all members have given a shard away, it stays where it
-// is, and Run keeps trying. Run logs failures, but does not recover from panics, which end the program.
+// as [WithGiveUp] allows, Run gives the shard away: another member gets it, and this one doesn't get it again for five
+// minutes. A call that lasts a minute resets the pause and the count. If all members have given a shard away, it stays
+// where it is, and Run keeps trying. Run logs failures, but does not recover from panics, which end the program.
 //
 // Losing a hold is not a failure: Run acquires the lock again. If the hold was lost within a second, it first pauses
 // for 50 ms, doubling each time up to 500 ms, with the same jitter. A longer hold resets this pause.
@@ -81,7 +81,7 @@ var errDrained = errors.New("the member has left")
 // Errors: before sending any request, a nil serve function, an invalid source, or another Run of the same Shards;
 // context.Cause(ctx); ErrClosed; the server's error when the member joins; zk.ErrNoAuth, ErrForeignContender or
 // ErrSequenceExhausted, if the member has never seen a plan. The error is nil after Leave, or if everything is handed
-// over within the time of WithLeave.
+// over within the time set by WithLeave.
 func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Context, s *Shard) error) error {
 	switch {
 	case serve == nil:

@@ -45,7 +45,7 @@ type Shard struct {
 	*zkrecipes.Hold
 	// Name is the shard's name.
 	Name string
-	// Generation identifies the latest plan that this member had read when the function was called. It is the id of the
+	// Generation identifies the latest plan that this member had read when the function was called. It is the ID of the
 	// transaction that wrote the plan, so it grows with each plan.
 	Generation int64
 }
@@ -71,9 +71,9 @@ type config struct {
 	tracers     []*Tracer
 }
 
-// WithID sets the member's id, which is also the name of its node; the default is the client's identity with a random
-// suffix. A process that restarts with the same id gets the same shards; Run waits until its predecessor's session
-// ends. Don't give two processes the same id: the second one would wait for the first, and log that it is waiting.
+// WithID sets the member's ID, which is also the name of its node; the default is the client's identity with a random
+// suffix. A process that restarts with the same ID gets the same shards; Run waits until its predecessor's session
+// ends. Don't give two processes the same ID: the second one would wait for the first, and log that it is waiting.
 func WithID(id string) Option {
 	return func(c *config) error {
 		c.id = id
@@ -95,9 +95,9 @@ func WithWeight(weight int) Option {
 
 const maxWeight = 1000
 
-// WithPins assigns particular shards to particular members while these members are present. The map's keys are the
-// names of shards, and its values are the ids of members. By default there are no pins. Only the leader's pins count,
-// so give all members the same ones.
+// WithPins assigns particular shards to particular members while those members are present. The keys are shard names
+// and the values are member IDs. By default there are no pins. Only the leader's pins count, so give all members the
+// same ones.
 func WithPins(member map[string]string) Option {
 	return func(c *config) error {
 		c.pins = maps.Clone(member)
@@ -118,12 +118,12 @@ func WithStrategy(s Strategy) Option {
 	}
 }
 
-// WithSettle sets how long the members must be stable before the leader moves shards merely for balance, and how long
-// the leader waits at most; the defaults are 1 second and 10 seconds. As a result, members that are started together
-// cause only one plan. The quiet duration is measured from the last change to the members or from the leader's last
-// plan, whichever is later; the most duration, from the time when a better plan is known. If a shard is not being
-// served, the leader doesn't wait. The exception is when no member has a shard and a member has joined within the quiet
-// duration, because more may follow.
+// WithSettle sets how long the members must be stable before the leader moves shards merely for balance, and the
+// longest that the leader waits for this; the defaults are 1 second and 10 seconds. As a result, members that are
+// started together cause only one plan. The quiet duration is measured from the last change to the members or from the
+// leader's last plan, whichever is later; the most duration, from the time a better plan is known. If a shard is not
+// being served, the leader doesn't wait. The exception is when no member has a shard and a member has joined within the
+// quiet duration, because more may follow.
 func WithSettle(quiet, most time.Duration) Option {
 	return func(c *config) error {
 		if quiet < 0 || most < quiet {
@@ -136,8 +136,8 @@ func WithSettle(quiet, most time.Duration) Option {
 
 // WithReturnGrace announces, when Run's context is done, that this member is restarting, and reserves its shards for it
 // for the duration d; the default is 0, which lets others have the shards immediately, and the maximum is an hour. Use
-// it for rolling restarts, so that they move no shards; it requires [WithID]. The time starts when the member's node is
-// gone, and starts again if the leader changes. Until the member returns, its shards are not served. After
+// it for rolling restarts, so that they move no shards; it requires [WithID]. The duration starts when the member's
+// node is gone, and starts over if the leader changes. Until the member returns, its shards are not served. After
 // [Shards.Leave] or a crash, shards move immediately, even with WithReturnGrace.
 func WithReturnGrace(d time.Duration) Option {
 	return func(c *config) error {
@@ -167,8 +167,8 @@ func WithLeave(d time.Duration) Option {
 }
 
 // WithDrainLimit limits how long a function may keep running after its context is done. By default there is no limit:
-// the shard is released only when the function returns. With a limit, the lock is released when the limit expires, even
-// if the function is still running. From then on the function no longer holds the lock. Its Txn and fenced writes are
+// the lock is released only when the function returns. With a limit, it is released when the limit expires, even if the
+// function is still running. From then on the function no longer holds the lock. Its Txn and fenced writes are
 // rejected, but anything else it does may overlap with the next owner's work.
 func WithDrainLimit(d time.Duration) Option {
 	return func(c *config) error {
@@ -274,7 +274,7 @@ func (s *Shards) lock(shard string) (*mutex.Mutex, error) {
 // Path returns the path below which the shards are.
 func (s *Shards) Path() string { return s.path }
 
-// ID returns this member's id.
+// ID returns this member's ID.
 func (s *Shards) ID() string { return s.id }
 
 // Run creates a [Shards] with [New] and calls [Shards.Run] on it.

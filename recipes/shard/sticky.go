@@ -11,10 +11,9 @@ type Situation struct {
 	Shards []string
 	// Members are the members that may get shards, the oldest first.
 	Members []Candidate
-	// Owners maps each shard to the id of the member that the last plan assigns it to. Some of these members may be
-	// gone.
+	// Owners maps each shard to the ID of the member that the last plan assigns it to. Some of these members may be gone.
 	Owners map[string]string
-	// Pins are the pins set with [WithPins], from names of shards to ids of members. A pinned member may be absent.
+	// Pins are the pins set with [WithPins], from shard names to member IDs. A pinned member may be absent.
 	Pins map[string]string
 }
 
@@ -27,8 +26,8 @@ type Candidate struct {
 	Refuses []string
 }
 
-// Strategy divides shards among members: it returns the id of a member for each shard. It must be a pure function of
-// its argument and must not block. If it leaves out a shard, or assigns it to an id that is not a candidate, the shard
+// Strategy divides shards among members: it returns a member ID for each shard. It must be a pure function of its
+// argument and must not block. If it leaves out a shard, or assigns it to an ID that is not a candidate's, the shard
 // has no owner until the next plan.
 type Strategy func(Situation) map[string]string
 

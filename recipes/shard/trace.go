@@ -50,7 +50,7 @@ type Change struct {
 	Name string
 	// Path is the shards' path, without the chroot.
 	Path string
-	// Member is the member's id, and Shard the shard's name.
+	// Member is the member's ID, and Shard the shard's name.
 	Member, Shard string
 	// From and To are the states before and after.
 	From, To State

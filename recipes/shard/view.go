@@ -18,7 +18,7 @@ type View struct {
 	Shards []Owner
 	// Members are sorted by seniority. The list is empty in views from [Shards.Watch].
 	Members []Member
-	// Generation is the id of the transaction that wrote the plan. It grows with each plan, and is 0 without a plan.
+	// Generation is the ID of the transaction that wrote the plan. It grows with each plan, and is 0 without a plan.
 	Generation int64
 	// Err is why the plan cannot be read; nil if it can be read, or if there is no plan.
 	Err error
@@ -28,7 +28,7 @@ type View struct {
 
 // Member is what a member announces about itself.
 type Member struct {
-	// ID is the member's id.
+	// ID is the member's ID.
 	ID string
 	// Weight is the weight set with [WithWeight].
 	Weight int
@@ -45,12 +45,12 @@ type Member struct {
 // Owner reports which member has a shard.
 type Owner struct {
 	Shard string
-	// Member is the id of the member that the plan assigns the shard to; empty if the plan assigns it to none.
+	// Member is the ID of the member that the plan assigns the shard to; empty if the plan assigns it to none.
 	Member string
 	// Away reports that this member is restarting, and that the shard is reserved for it.
 	Away bool
-	// Holder is the member that holds the shard's lock, or is about to find out that it does; its Name is the member's
-	// id. Holder is empty if there is none, and in views from [Shards.Watch].
+	// Holder is the member that holds the shard's lock, or is about to find out that it does; its Name is the member's ID.
+	// Holder is empty if there is none, and in views from [Shards.Watch].
 	Holder zkrecipes.Participant
 }
 
@@ -132,7 +132,7 @@ func (s *Shards) holders(ctx context.Context, shards []string) (holders []zkreci
 // shard, which can differ: a shard that has just moved is served by its new owner only when the old one stops.
 //
 // If the connection is lost, or no server answers for a whole session timeout, Watch immediately yields the last view
-// again, with Current false. When the client reconnects, Watch reads again and yields a current view.
+// again, with Current set to false. When the client reconnects, Watch reads again and yields a current view.
 //
 // Iteration ends as described under "Conventions" in package [zkrecipes].
 func (s *Shards) Watch(ctx context.Context) iter.Seq2[View, error] {

@@ -32,7 +32,7 @@ func JSON[T any]() Codec[T] {
 	}
 }
 
-// Bytes returns the codec of Curator's SharedValue, which stores bytes as they are.
+// Bytes returns the codec of Curator's SharedValue, which stores bytes as is.
 func Bytes() Codec[[]byte] {
 	same := func(data []byte) ([]byte, error) { return append([]byte{}, data...), nil }
 	return Codec[[]byte]{Encode: same, Decode: same}

@@ -67,9 +67,9 @@ func (c *Counter) sum(n, delta int64) (int64, error) {
 }
 
 // Next reserves the next n numbers and returns the first of them. The numbers from first to first + n - 1 belong to the
-// caller, and no other call gets them. This lets you hand out ids at the cost of one addition per block. The counter
-// holds the last number that was reserved. Numbers that you don't use are lost, as are those from a call whose outcome
-// is unknown.
+// caller, and no other call gets them. This lets you hand out IDs at the cost of one addition per block. The counter
+// holds the last number reserved. Numbers that you don't use are lost, as are those from a call whose outcome is
+// unknown.
 //
 // Errors: before sending any request, n below 1; otherwise the same as Add.
 //

@@ -14,9 +14,10 @@
 //
 // # Guarantees
 //
-// No update is lost, because a write is applied only to the state that it was computed from. [UpdateAll] extends this
-// to several values: it changes them in one transaction, computed from a single state of everything that it read. Only
-// [Value.Set] overwrites whatever it finds; [Value.SetHeld] does so too, but only while a lock is held.
+// No update is lost, because a write is applied only to the state it was computed from. [UpdateAll] extends this to
+// several values: it changes them in one transaction, computed from a single state of everything it read. The
+// exceptions are [Value.Set], which overwrites whatever it finds, and [Value.SetHeld], which does so only while a lock
+// is held.
 //
 // No write is applied twice. If a reply is lost, the call reads the node, and sends the write again only if at most one
 // of the copies can be applied.
@@ -45,8 +46,8 @@
 // # What is not guaranteed
 //
 // ZooKeeper counts a node's versions from its creation. As a result, if a node is deleted, recreated and written the
-// same number of times between the read and the write of a single call to a [Value], the call doesn't notice and
-// overwrites the new state. [Counter.Add] is not affected.
+// same number of times between the read and the write of a single call to a [Value]'s method, the call doesn't notice
+// and overwrites the new state. [Counter.Add] is not affected.
 //
 // Nodes that recipes create as parents of their own nodes, such as the path of a lock, are containers. Never keep a
 // value in one, because servers delete a container, together with its data, some time after its last child is gone.
@@ -55,7 +56,7 @@
 // a marker cannot be deleted.
 //
 // Each write goes to a quorum, and an ensemble handles only a few thousand writes a second for all its clients
-// together. So don't use a counter as a metric, and if you need ids, reserve blocks of them with [Counter.Next].
+// together. So don't use a counter as a metric, and if you need IDs, reserve blocks of them with [Counter.Next].
 //
 // # Cost
 //

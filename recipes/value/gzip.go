@@ -15,7 +15,7 @@ const maxGzip = 16 << 20
 
 // Gzip returns a codec that compresses what another codec encodes into a gzip stream (RFC 1952), as Curator's
 // compressed() does. All programs that share the node must use compression. A node without data is passed to the other
-// codec as it is.
+// codec as is.
 //
 // A value may have up to 16 MiB before compression. A larger one is neither written nor decoded, and decompression
 // stops at this limit, so that a small node cannot exhaust its readers' memory. The compressed value must fit in a

@@ -7,14 +7,14 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// OpSet returns the operation that replaces the value if its version still equals old. Use it in a transaction of your
+// OpSet returns an operation that replaces the value if its version still equals old. Use it in a transaction of your
 // own, with [zkrecipes.Hold.Txn] or [conn.Client.Multi]. If old is the zero Version, the operation creates the node,
 // but not its parents. OpSet does not contact the servers.
 //
-// If the value has changed since, the transaction fails without any effect, and its error matches zk.ErrBadVersion,
-// zk.ErrNoNode or zk.ErrNodeExists. The servers compare only data versions and, unlike in [Value.CompareAndSet], the
-// node is not read first. As a result, a node that was deleted, recreated and written the same number of times is
-// mistaken for the one that was read.
+// If the value has since changed, the transaction fails without having any effect, and its error matches
+// zk.ErrBadVersion, zk.ErrNoNode or zk.ErrNodeExists. The servers compare only data versions and, unlike in
+// [Value.CompareAndSet], the node is not read first. As a result, a node that was deleted, recreated and written the
+// same number of times is mistaken for the one that was read.
 //
 // If the outcome is unknown, you can send the transaction again: at most one copy is applied, unless the node is
 // deleted in between. However, an error from the second copy does not tell you whether the first one was applied or
@@ -35,7 +35,7 @@ func (v *Value[T]) OpSet(x T, old Version) (zkrecipes.Op, error) {
 	return v.exactly(zkrecipes.OpSet(v.path, data, old.Number)), nil
 }
 
-// OpCheck returns the operation that makes your transaction fail unless the value's version still equals old. See
+// OpCheck returns an operation that makes your transaction fail unless the value's version still equals old. See
 // [Value.OpSet] for what it compares and how the transaction fails.
 //
 // Errors: the zero Version, because servers cannot check that a node is missing; a Version whose Number is -1, because
@@ -50,7 +50,7 @@ func (v *Value[T]) OpCheck(old Version) (zkrecipes.Op, error) {
 	return v.exactly(zkrecipes.OpCheck(v.path, old.Number)), nil
 }
 
-// OpDelete returns the operation that deletes the node if its version still equals old. See [Value.OpSet] for what it
+// OpDelete returns an operation that deletes the node if its version still equals old. See [Value.OpSet] for what it
 // compares and how the transaction fails.
 //
 // Errors: the zero Version, because there is nothing to delete.
@@ -84,7 +84,7 @@ func (v *Value[T]) exactly(op zkrecipes.Op) zkrecipes.Op {
 //
 // Your transaction does not write the marker, so unlike [Counter.Add] it is not guaranteed to count exactly once. If
 // its outcome is unknown, don't call OpAdd again before you know that nothing was applied, because that could add
-// twice. The transaction does not interfere with Add, which compares the version too.
+// twice. The transaction does not interfere with Add, which also compares the version.
 //
 // Errors: a sum that overflows, or that the codec cannot encode; a node that cannot be decoded; otherwise the same as
 // [Value.Get].

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Tx is one attempt of [UpdateAll], to be passed to [Value.Read] and [Value.Write]. It must not be used by several
+// Tx is a single attempt by [UpdateAll], to be passed to [Value.Read] and [Value.Write]. It must not be used by several
 // goroutines at the same time, or after the function passed to UpdateAll returns.
 type Tx struct {
 	client *client.Client
@@ -24,15 +24,15 @@ type Tx struct {
 // again. As a result, concurrent calls take effect as if they ran one after another.
 //
 // Because fn may be called any number of times, it must have no other side effects. A single call to fn may see values
-// from different moments, but what it then writes or returns does not count: even if fn returns an error or writes
+// from different moments, but whatever it then writes or returns is discarded: even if fn returns an error or writes
 // nothing, a transaction checks that the values it read are the servers' state, and if they are not, UpdateAll calls fn
 // again.
 //
 // Each attempt takes a round trip for each value, one after another, and one for the transaction. Servers cannot check
 // that a node is missing, so if fn finds a value missing and does not write it, the transaction creates the node and
 // deletes it again. Watches on that node fire, and its missing parents are created as well. If fn only reads a value
-// whose data version is -1, the transaction rewrites it with its own data; only other clients leave that version
-// behind.
+// whose data version is -1, the transaction rewrites the node with the data it already holds; only other clients leave
+// that version behind.
 //
 // UpdateAll compares data versions, so it can mistake a new node for the one that was read, but only if the node has
 // since been deleted, recreated and written the same number of times.

@@ -29,10 +29,10 @@ type Value[T any] struct {
 // Version identifies one state of the node: if two versions are equal, so are the states. The zero Version represents a
 // missing node.
 type Version struct {
-	// Czxid is the id of the transaction that created the node.
+	// Czxid is the ID of the transaction that created the node.
 	Czxid int64
-	// Mzxid is the id of the transaction that wrote the value. It grows with each write, even if the node is deleted
-	// and recreated.
+	// Mzxid is the ID of the transaction that wrote the value. It grows with each write, even if the node is deleted and
+	// recreated.
 	Mzxid int64
 	// Number is the data version. It restarts when the node is recreated and wraps after 2^31 writes, so don't use it to
 	// order states. Servers treat -1 as any version, but writes over a version of -1 are guarded as well.
@@ -81,7 +81,7 @@ func (v *Value[T]) failed(op string, err error) error {
 }
 
 // Get returns the value, which is at least as recent as the call, except that it may be up to 1.5 ticks older if
-// ZooKeeper's leader was just replaced. If the node is missing, Get returns the zero value and no error, and
+// ZooKeeper's leader has just been replaced. If the node is missing, Get returns the zero value and no error, and
 // [Version.Exists] returns false.
 //
 // Errors: data that the codec cannot decode, context.Cause(ctx), ErrClosed, or the server's error.
@@ -184,10 +184,10 @@ func (v *Value[T]) CompareAndSet(ctx context.Context, old Version, x T) (Version
 	return versionOf(&now.Stat), err
 }
 
-// Update replaces the value with the one that fn returns for it, and returns the value that it wrote. If another client
-// changes the value first, Update calls fn again. If the node is missing, fn receives the zero value. Because a server
-// that lags behind may supply a stale value, Update does not return the first error from fn. Instead it syncs, rereads
-// and calls fn again, and returns only an error after that.
+// Update replaces the value with the result of calling fn on it, and returns the new value. If another client changes
+// the value first, Update calls fn again. If the node is missing, fn receives the zero value. Because a server that
+// lags behind may supply a stale value, Update does not return the first error from fn. Instead it syncs, rereads and
+// calls fn again, and returns an error only if fn fails once more.
 //
 // Errors: before sending any request, a nil fn; an error from fn, or a value that the codec cannot decode or encode, in
 // which case nothing was written; ErrUnknownOutcome as in [Value.CompareAndSet]; or the server's error.

@@ -13,9 +13,10 @@ import (
 //   - Tokens grow: an acquisition requested after another hold was granted has a larger token, and no two grants
 //     share one (except a client's nested acquisitions).
 //   - First come, first served: of two holds that exclude each other, the one with the smaller token was granted first.
-//     If a hold was lost, its grant may come too late, because its owner may have learned of the grant after the loss.
+//     If a hold was lost, its grant is allowed to come late, because its owner may have learned of the grant after the
+//     loss.
 //
-// Order skips holds that have no token, that is, those with token zero.
+// Order skips holds without a token, that is, those with token zero.
 //
 // Errors: a [*Violation].
 func Order(holds []Hold, limit int) error {

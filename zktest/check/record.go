@@ -133,7 +133,7 @@ func (r *Recorder) Events() []Event {
 
 // Holds returns the holds recorded so far.
 //
-// Errors: those of the function [Holds].
+// Errors: the same as for the function [Holds].
 func (r *Recorder) Holds() ([]Hold, error) { return Holds(r.Events()) }
 
 func (r *Recorder) call(e Event) *Op {

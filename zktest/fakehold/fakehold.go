@@ -71,7 +71,7 @@ func (h *Hold) Lose(reason zkrecipes.LossReason) {
 // closed by a timer, unless the test's process is itself paused.
 func (h *Hold) SetValidUntil(t time.Time) { h.contender.setValidUntil(t) }
 
-// Revoke closes the channel of Revoked, as when another client asks the holder to release. It is idempotent.
+// Revoke closes the channel returned by Revoked, as when another client asks the holder to release. It is idempotent.
 func (h *Hold) Revoke() { h.contender.revoke() }
 
 // contender is the backend of a hold. It exists on no server.
