@@ -79,6 +79,7 @@ import org.apache.zookeeper.KeeperException;
  *   told name                          the events its listener got since the last request
  *   unfollow name                      closes it
  *   scribble path seed n               n random writes below the path
+ *   session                            the session of the process, in hex
  *   loop name kind path arg n socket   n sections that add to a set of the resource server at socket
  */
 public final class Peer {
@@ -240,6 +241,8 @@ public final class Peer {
             case "scribble":
                 scribble(q[2], Integer.parseInt(q[3]), Integer.parseInt(q[4]));
                 return "";
+            case "session":
+                return Long.toHexString(client.getZookeeperClient().getZooKeeper().getSessionId());
             case "loop":
                 new Loop(q[2], q[3], q[4], q[5], q[7]).run(Integer.parseInt(q[6]));
                 return "";
