@@ -25,7 +25,7 @@ func (c *Client) inner() *client.Client {
 	return (*client.Client)(c)
 }
 
-// bounded returns the context of one call of the program; see [WithMaxInFlight].
+// bounded returns the context for one call by the program; see [WithMaxInFlight].
 func (c *Client) bounded(ctx context.Context) context.Context { return c.inner().Bounded(ctx) }
 
 // New returns a client of the ensemble named by connect, in the form "host:port,host:port/chroot" with 2181 as the

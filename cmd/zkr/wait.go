@@ -39,9 +39,6 @@ another caller may have the lock by the time wait returns.`,
 			if most < 0 {
 				return exit.Usagef("--queue %d: want 0 or more", most)
 			}
-			if err := conn.ValidatePath(args[0]); err != nil {
-				return exit.With(exit.Usage, err)
-			}
 			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
 				if limit > 0 {
 					var cancel context.CancelFunc
@@ -124,9 +121,9 @@ func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, ch
 		return false, nil, err
 	}
 	w.missing = names == nil
-	queue, parts := nodes(w.path, contenders(names)), []string{w.path + layout.KazooDoor}
+	queue, parts := pathsOf(w.path, contenders(names)), []string{w.path + layout.KazooDoor}
 	if slices.Contains(names, layout.Leases) {
-		parts = nodes(w.path, []string{layout.Leases, layout.Door})
+		parts = pathsOf(w.path, []string{layout.Leases, layout.Door})
 	}
 	for _, part := range parts {
 		var more []string
@@ -134,9 +131,9 @@ func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, ch
 			return false, nil, err
 		}
 		if more != nil && part == w.path+layout.KazooDoor { // a semaphore of kazoo
-			queue = slices.Concat(nodes(w.path, kazooLeases(names)), queue)
+			queue = slices.Concat(pathsOf(w.path, kazooLeases(names)), queue)
 		}
-		queue = append(queue, nodes(part, contenders(more))...)
+		queue = append(queue, pathsOf(part, contenders(more))...)
 	}
 	w.seen = fmt.Sprintf("%d in the queue", len(queue))
 	if !w.named {
@@ -155,8 +152,8 @@ func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, ch
 	return err == nil && (name == w.leader || string(data) == w.leader), append(changes, change), err
 }
 
-// nodes returns the paths of children.
-func nodes(parent string, names []string) []string {
+// pathsOf returns the paths of children.
+func pathsOf(parent string, names []string) []string {
 	paths := make([]string, len(names))
 	for i, name := range names {
 		paths[i] = gopath.Join(parent, name)

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// List returns the contenders in queue order, at least as new as this call. It omits contenders that leave while they
-// are read. A queue without a parent is empty.
+// List returns the contenders in queue order. The answer is at least as recent as the call, but omits contenders that
+// leave while they are being read. A queue without a parent is empty.
 func (q *Queue) List(ctx context.Context) ([]zkrecipes.Participant, error) {
 	contenders, err := q.contenders(ctx)
 	if err != nil {
@@ -41,7 +41,7 @@ func (q *Queue) List(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return list, nil
 }
 
-// first returns the contender at the head of the queue, at least as new as the client's last read; zero if there is
+// first returns the contender at the head of the queue, at least as recent as the client's last read; zero if there is
 // none.
 func (q *Queue) first(ctx context.Context) (zkrecipes.Participant, error) {
 	children, err := q.Client().Children(ctx, q.Path())

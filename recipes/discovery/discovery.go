@@ -154,12 +154,12 @@ func (d *Discovery) Watch(ctx context.Context, service string, opts ...WatchOpti
 				return
 			}
 			now := decoder.view(v)
-			if told != nil && told.same(now) { // a node that is not an instance has changed
+			if told != nil && told.same(now) { // only a node that is not an instance has changed
 				continue
 			}
 			told = &now
 			shown := now
-			shown.Entries = slices.Clone(now.Entries) // the caller may sort its own
+			shown.Entries = slices.Clone(now.Entries) // the caller may sort its copy
 			if !yield(shown, nil) {
 				return
 			}

@@ -59,7 +59,8 @@ func (e *Election) Term() (*Term, bool) {
 	return t, true
 }
 
-// serve runs one term. It returns the error of lead, unless that only reports the end of lead's context.
+// serve runs one term. It returns the error from the lead function, unless that only reports the end of the function's
+// context.
 func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (err error) {
 	_ = hold.Under(ctx, t.Hold, func(ctx context.Context, _ *zkrecipes.Hold) error {
 		err = lead(ctx, t)

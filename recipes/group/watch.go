@@ -73,7 +73,7 @@ func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, 
 	}
 }
 
-// watcher reads the group on a goroutine of the client, and yields the newest view on the caller's goroutine.
+// watcher reads the group on a goroutine of the client, and yields the latest view on the caller's goroutine.
 type watcher struct {
 	group       *Group
 	payloads    bool
@@ -89,8 +89,8 @@ type watcher struct {
 	changed chan struct{} // closed, and replaced, when one of the above changes
 }
 
-// follow reads in one session after another. ctx also ends with the client. If it ends with the caller, no one is left
-// to notify.
+// follow reads in one session after another. ctx also ends with the client. If it ends because the caller stops, no one
+// is left to notify.
 func (w *watcher) follow(ctx context.Context) {
 	err := w.group.client.InSessions(ctx, "watch", w.group.path,
 		func(s *session.Session) error { return w.observe(ctx, s) })
@@ -164,7 +164,7 @@ func awaitChange(ctx context.Context, r *reader, dirty <-chan struct{}) (isChang
 // settlingReads is how often the members are read per quiet period, at most.
 const settlingReads = 4
 
-// spare postpones the next read until a given time, while the connection of the last read is up.
+// spare postpones the next read until a given time, for as long as the connection of the last read is up.
 func (w *watcher) spare(ctx context.Context, s *session.Session, last reading, until time.Time) error {
 	wait := time.Until(until)
 	if w.quiet == 0 || wait <= 0 {

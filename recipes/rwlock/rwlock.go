@@ -189,7 +189,7 @@ func (l *RWLock) Part() zkrecipes.Part { return l.part(l.Lock) }
 // RPart is like [RWLock.Part], but returns the read lock.
 func (l *RWLock) RPart() zkrecipes.Part { return l.part(l.RLock) }
 
-// part returns both locks with one kind, because a caller that wants both would wait for itself.
+// part gives both locks the same kind, because a caller that wants both would wait for itself.
 func (l *RWLock) part(acquire func(context.Context) (*zkrecipes.Hold, error)) zkrecipes.Part {
 	return hold.Part{Client: l.queue.Client(), Path: l.queue.Path(), Kind: znode.Write, Acquire: acquire}.Public()
 }
