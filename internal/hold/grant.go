@@ -145,7 +145,7 @@ func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 	case ctx.Err() == nil:
 		return nil, ephemeral.ErrGone // lost between the proof and here
 	default:
-		return nil, context.Cause(ctx)
+		return nil, session.CauseOf(ctx)
 	}
 }
 
