@@ -44,9 +44,9 @@
 // timeout in which servers have only refused, as when an ensemble was restored from a backup, the client accepts what
 // they have.
 //
-// Invalid paths and flags, requests above [WithMaxRequestSize], and more ephemeral nodes than the servers can survive
-// are rejected before anything is sent. Server errors match the variables of go-zookeeper, such as zk.ErrNoNode, or
-// else a zkrecipes.Code. zkrecipes.OpError names the operation and the path.
+// Invalid paths and flags are rejected at once, even without a connection. Requests above [WithMaxRequestSize], and more
+// ephemeral nodes than the servers can survive, are rejected before anything is sent. Server errors match the variables
+// of go-zookeeper, such as zk.ErrNoNode, or else a zkrecipes.Code. zkrecipes.OpError names the operation and the path.
 //
 // A watch is a channel that is closed once: at the first change, when the client has reconnected, or when the session
 // ends. Then you read again. [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set a watch. To follow one node, use
