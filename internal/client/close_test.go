@@ -39,3 +39,20 @@ func TestClose_Unanswered_TracersHaveReturned(t *testing.T) {
 		require.Zero(t, late.Load())
 	})
 }
+
+// A caller that was slow has missed transitions when its context ends. None of them is yielded after that.
+func TestStates_ContextEnds_YieldNothingMore(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		for range 20 {
+			ctx, cancel := context.WithCancel(t.Context())
+			n := 0
+			for range c.States(ctx) {
+				n++
+				cancel()
+				trial.Reconnect(srv, c)
+			}
+			require.Equal(t, 1, n)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package election_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,5 +45,25 @@ func TestLeader_ResignsMeanwhile(t *testing.T) {
 		leader, err := w.Leader(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "b", leader.Name)
+	})
+}
+
+// The caller's context ends between two leaders. Nothing follows.
+func TestWatch_ContextEndsBetweenTwoLeaders(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		first := elected(t, campaign(t, join(t, srv, "a")))
+		campaign(t, join(t, srv, "b"))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var views []string
+		for now, err := range join(t, srv, "w").Watch(ctx) {
+			require.NoError(t, err)
+			if views = append(views, now.Leader.Name); !now.Exists {
+				cancel()
+			} else {
+				require.NoError(t, first.Release(t.Context()))
+			}
+		}
+		require.Equal(t, []string{"a", ""}, views)
 	})
 }

@@ -69,7 +69,7 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {
 			now.Freshness = view.Freshness
 			between := last != 0 && now.Exists && last != now.Leader.Token
 			last = now.Leader.Token
-			if between && !yield(Leadership{Freshness: now.Freshness}, nil) || !yield(now, nil) {
+			if between && !yield(Leadership{Freshness: now.Freshness}, nil) || ctx.Err() != nil || !yield(now, nil) {
 				return
 			}
 		}
