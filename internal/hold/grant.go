@@ -451,9 +451,10 @@ func guarded(ctx context.Context, shares []*share, ops []zkrecipes.Op) (results 
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return nil, err
 	case errors.As(err, &failed) && errors.Is(err, zk.ErrNoNode):
-		// A guard has failed, or one of ops that comes after a deletion of a contender in the same transaction.
-		if i := slices.IndexFunc(guards, func(guard zkrecipes.Op) bool { return guard.Path == failed.Path }); i >= 0 {
-			if gone := guardians[i].Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {
+		// A guard has failed, or a check among ops that comes after a deletion of the contender. In doubt it was the guard.
+		i := slices.IndexFunc(guards, func(guard zkrecipes.Op) bool { return guard.Path == failed.Path })
+		if i >= 0 && failed.Op == "multi: "+string(zkrecipes.KindCheck) {
+			if gone := guardians[i].Check(ctx); gone != nil {
 				return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, gone)
 			}
 		}
