@@ -180,7 +180,8 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
 func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 
 // Release ends the hold, deletes its contender, and waits until the node is gone or the session is over. If ctx ends
-// first, the deletion continues in the background: Release with a canceled context still releases. Release is
+// first, the deletion continues in the background: Release with a canceled context still releases. A context that
+// descends from the hold ends with it, so with such a context Release returns nil without waiting. Release is
 // idempotent; call it again to resume waiting for the deletion.
 //
 // If the session timed out locally, the next waiter is granted only after the servers expire it too.

@@ -44,13 +44,14 @@
 // timeout in which servers have only refused, as when an ensemble was restored from a backup, the client accepts what
 // they have.
 //
-// Invalid paths and flags are rejected at once, even without a connection. Requests above [WithMaxRequestSize], and more
-// ephemeral nodes than the servers can survive, are rejected before anything is sent. Server errors match the variables
-// of go-zookeeper, such as zk.ErrNoNode, or else a zkrecipes.Code. zkrecipes.OpError names the operation and the path.
+// Invalid paths and flags are rejected at once, even without a connection. Requests above [WithMaxRequestSize], and
+// more ephemeral nodes than the servers can survive, are rejected before anything is sent. Server errors match the
+// variables of go-zookeeper, such as zk.ErrNoNode, or else a zkrecipes.Code. zkrecipes.OpError names the operation and
+// the path.
 //
 // A watch is a channel that is closed once: at the first change, when the client has reconnected, or when the session
-// ends. Then you read again. [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set a watch. To follow one node, use
-// [Client.Watch], which does this in a loop and reports when its view is no longer current.
+// ends. Then you read again. [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set a watch. To follow
+// one node, use [Client.Watch], which does this in a loop and reports when its view is no longer current.
 //
 // # Namespaces, access, encryption
 //
@@ -144,9 +145,9 @@
 //	token     the hold's fencing token
 //	held      how long it was held
 //
-// Credentials, session passwords and the data of nodes are never logged. A slow or blocked log handler delays
-// nothing: a separate goroutine writes the records, up to 1,000 may be waiting, and the number of dropped records is
-// logged with the key "dropped".
+// Credentials, session passwords and the data of nodes are never logged. A slow or blocked log handler delays nothing
+// but [Client.Close], which waits for it for at most a second: a separate goroutine writes the records, up to 1,000 may
+// be waiting, and the number of dropped records is logged with the key "dropped".
 //
 // For a health check, [Client.Status] reports the same facts.
 //

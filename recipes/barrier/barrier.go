@@ -63,9 +63,9 @@ func (b *Barrier) failed(op string, err error) error {
 // another time than requested: when another client's session ends or, with [WithEphemeral], not when this client's
 // session ends.
 //
-// Errors: zk.ErrNodeExists in that case; ErrUnknownOutcome if the reply was lost and the barrier is now down, either
-// because it was never up or because another client has removed it since; context.Cause(ctx); ErrClosed; otherwise the
-// server's error.
+// Errors: zk.ErrNodeExists in that case; ErrUnknownOutcome if the reply was lost, and either the barrier is now down,
+// because it was never up or because another client has removed it since, or ctx or the session ended before Set could
+// find out; context.Cause(ctx); ErrClosed; otherwise the server's error.
 //
 // Source: Curator's DistributedBarrier.setBarrier.
 func (b *Barrier) Set(ctx context.Context) error {

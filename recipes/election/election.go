@@ -173,7 +173,8 @@ func (e *Election) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
 // If there is no leader, Revoke is a no-op. The request replaces the leader's data, so others can no longer see its
 // name.
 //
-// Errors: a holder that uses kazoo, which cannot be asked; otherwise as for [Election.Queue].
+// Errors: a holder that uses kazoo, which cannot be asked; ErrUnknownOutcome if the reply was lost, after which you can
+// call Revoke again; otherwise as for [Election.Queue].
 //
 // Source: Curator's Revoker.
 func (e *Election) Revoke(ctx context.Context) error { return e.queue.Revoke(ctx) }

@@ -142,7 +142,8 @@ func (m *Mutex) Queue(ctx context.Context) ([]zkrecipes.Participant, error) { re
 // decides whether and when to do so. If nobody holds the mutex, Revoke is a no-op. The request replaces the holder's
 // data, so its name no longer appears in [Mutex.Queue].
 //
-// Errors: a holder that uses kazoo, which cannot be asked; otherwise as for [Mutex.Queue].
+// Errors: a holder that uses kazoo, which cannot be asked; ErrUnknownOutcome if the reply was lost, after which you can
+// call Revoke again; otherwise as for [Mutex.Queue].
 //
 // Source: Curator's Revoker; the two are compatible.
 func (m *Mutex) Revoke(ctx context.Context) error { return m.queue.Revoke(ctx) }

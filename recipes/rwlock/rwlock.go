@@ -196,7 +196,8 @@ func (l *RWLock) part(acquire func(context.Context) (*zkrecipes.Hold, error)) zk
 // [zkrecipes.Hold.Revoked] channel. Each holder decides whether and when to do so. If nobody holds the lock, Revoke is
 // a no-op. The request replaces the holders' data, so their names no longer appear in [RWLock.Queue].
 //
-// Errors: a holder that uses kazoo, which cannot be asked; otherwise as for [RWLock.Queue].
+// Errors: a holder that uses kazoo, which cannot be asked; ErrUnknownOutcome if a reply was lost, after which you can
+// call Revoke again; otherwise as for [RWLock.Queue].
 //
 // Source: Curator's Revoker; the two are compatible.
 func (l *RWLock) Revoke(ctx context.Context) error {

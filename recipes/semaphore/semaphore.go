@@ -201,7 +201,8 @@ func (s *Semaphore) Queue(ctx context.Context) ([]zkrecipes.Participant, error) 
 // decides whether and when to do so. If there are no holders, Revoke is a no-op. The request replaces the leases' data,
 // so the holders' names no longer appear in [Semaphore.Holders].
 //
-// Errors: a kazoo lease, whose holder cannot be asked; otherwise as for [Semaphore.Holders].
+// Errors: a kazoo lease, whose holder cannot be asked; ErrUnknownOutcome if a reply was lost, after which you can call
+// Revoke again; otherwise as for [Semaphore.Holders].
 func (s *Semaphore) Revoke(ctx context.Context) error {
 	leases, err := s.Holders(ctx)
 	if err != nil {
