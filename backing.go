@@ -5,33 +5,34 @@ import (
 	"time"
 )
 
-// Backing is the implementation of a [Hold] by the recipe that acquired it: the contender in ZooKeeper. You need it
-// only to write a recipe of your own; see [NewHold].
+// Backing is what a recipe implements to create a [Hold]: it represents the contender in ZooKeeper. You need it only if
+// you write a recipe of your own; see [NewHold].
 type Backing interface {
-	// Path and Token are the contender's.
+	// Path and Token return the contender's path and its fencing token.
 	Path() string
 	Token() Token
-	// ValidUntil is the time up to which the contender is proven to exist, unless it is deleted by hand.
+	// ValidUntil returns the time up to which the contender is proven to exist, unless it is deleted by hand.
 	ValidUntil() time.Time
-	// Check, Txn, Revoked and Release implement the methods of Hold. Release must be idempotent: unless the hold was
-	// lost before, every Hold.Release calls it, after the hold has ended.
+	// Check, Txn, Revoked and Release implement the methods of Hold. Every Hold.Release calls Release after the hold
+	// has ended, unless the hold was lost before, so Release must be idempotent.
 	Check(ctx context.Context) error
 	Txn(ctx context.Context, ops ...Op) ([]OpResult, error)
 	Revoked() <-chan struct{}
 	Release(ctx context.Context) error
-	// Lapse is called once, by a hold that looks at the clock and finds that its deadline, until, has passed. By then
-	// the hold has ended. Lapse must not block, because any method of a hold or of its context may call it.
+	// Lapse is called once, by a hold that checks the clock and finds that its deadline has passed; until is that
+	// deadline. The hold has ended by then. Because any method of a hold or of its context may call Lapse, it must not
+	// block.
 	Lapse(until time.Time)
-	// OnExpiring implements Hold.Expiring. It calls f once, as soon as at most lead remains before ValidUntil, unless
-	// stop is called first. The deadline may advance and move back meanwhile.
+	// OnExpiring implements Hold.Expiring. It calls f once, as soon as at most the duration lead remains before
+	// ValidUntil, unless stop is called first. Until then, the deadline may advance and move back.
 	OnExpiring(lead time.Duration, f func()) (stop func())
 }
 
 // NewHold returns a hold backed by b, and a function that ends it as lost. Use it to write a recipe; programs get
 // holds from recipes, and tests from package zktest/fakehold.
 //
-// The hold's context carries ctx's values, but neither its cancellation nor its deadline. Only the first end counts:
-// end is a no-op if the hold was already released or lost.
+// The hold's context carries ctx's values, but neither its cancellation nor its deadline. Only the first end counts, so
+// calling end is a no-op if the hold was already released or lost.
 func NewHold(ctx context.Context, b Backing) (h *Hold, end func(*LostError)) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	h = &Hold{backing: b, since: time.Now()}

@@ -2,7 +2,7 @@ package zkrecipes
 
 import "fmt"
 
-// Code is a server's error code for which go-zookeeper has no variable. It implements error, so match it with
+// Code is a server's error code for which go-zookeeper has no variable. It implements error, so you can match it with
 // [errors.Is] and one of the constants.
 type Code int32
 

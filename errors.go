@@ -14,7 +14,7 @@ import (
 var (
 	// ErrLocked reports that another contender holds what a Try call tried to acquire. The error is a [*BusyError].
 	ErrLocked = errors.New("held by another contender")
-	// ErrLost reports that a hold or a session ended without its owner ending it. The error is a [*LostError].
+	// ErrLost reports that a hold or a session ended other than by its owner ending it. The error is a [*LostError].
 	ErrLost = errors.New("lost")
 	// ErrReleased reports that the hold was released by its owner.
 	ErrReleased = errors.New("released")
@@ -30,17 +30,17 @@ var (
 	// ErrUnknownOutcome reports that a write may or may not have been applied. Read before writing again.
 	ErrUnknownOutcome = errors.New("outcome unknown: the write may have been applied")
 	// ErrTooLarge reports that a request or its reply is too large. A request above conn.WithMaxRequestSize was not
-	// sent, and a reply above conn.WithMaxReplySize was not read. A request also counts as too large if two
-	// connections in a row ended under it, because servers hang up on requests above their jute.maxbuffer. If a write
-	// may have been applied, the error also matches ErrUnknownOutcome.
+	// sent, and a reply above conn.WithMaxReplySize was not read. Because servers hang up on requests above their
+	// jute.maxbuffer, a request also counts as too large if two connections in a row ended while it was in flight. If a
+	// write may have been applied, the error also matches ErrUnknownOutcome.
 	ErrTooLarge = errors.New("too large")
 	// ErrSessionFull reports that a create was not sent, because the client's session has so many ephemeral nodes that
 	// the servers might not survive its end. Spread them over several clients, or shorten their paths; see
 	// conn.WithMaxRequestSize.
 	ErrSessionFull = errors.New("session full")
-	// ErrSequenceExhausted reports that the sequence counter of the queue's parent ran out, so that the order, and
-	// with it exclusion, can no longer be trusted. Delete the parent once nobody uses it, which resets the counter to
-	// zero.
+	// ErrSequenceExhausted reports that the sequence counter of the queue's parent ran out, so that the order of the
+	// queue, and with it exclusion, can no longer be trusted. To reset the counter to zero, delete the parent once
+	// nobody uses it.
 	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node when it has no users")
 	// ErrForeignContender reports that the queue's parent has a child that looks like a contender of another library
 	// or recipe. The two would not wait for each other, so nothing is granted while that child exists.
@@ -53,7 +53,7 @@ var (
 	// ErrClosed reports that the client was closed.
 	ErrClosed = errors.New("client closed")
 	// ErrAuthFailed reports that all servers refused the credentials given with conn.WithAuth or conn.WithSASL. The
-	// session has ended, and its holds with it; see [LossRefused]. The client keeps retrying, with pauses.
+	// session has ended, and its holds with it; see [LossRefused]. The client keeps retrying, with pauses in between.
 	ErrAuthFailed = errors.New("credentials refused")
 )
 
@@ -64,8 +64,8 @@ type LossReason int
 const (
 	// LossExpired: the server reported that the session is over.
 	LossExpired LossReason = iota + 1
-	// LossDeadline: the time up to which the session was proven alive passed. For a session: no server answered for a
-	// whole timeout, or one resumed it with a timeout too long to prove.
+	// LossDeadline: the time up to which the session was proven alive passed. For a session, this means that no server
+	// answered for a whole session timeout, or that a server resumed it with a timeout too long to prove.
 	LossDeadline
 	// LossNodeDeleted: the contender was deleted, by hand or together with its session. A server that ends a connected
 	// client's session may report the deletion first.
@@ -166,9 +166,9 @@ func (e *OpError) Unwrap() error { return e.Err }
 type BusyError struct {
 	// Path of the queue.
 	Path string
-	// Holder is the contender at the head of the queue; its Path is empty if it left while it was being read. For a
-	// semaphore, Holder is the first lease if too few leases are left, and otherwise the first caller that waits to
-	// take leases, at the semaphore's door.
+	// Holder is the contender at the head of the queue. Its Path is empty if the contender left while it was being
+	// read. For a semaphore, Holder is the first lease if too few leases are left. Otherwise it is the first caller
+	// waiting at the semaphore's door, that is, waiting to take leases.
 	Holder Participant
 	// Queue is the number of contenders, including the holder; for a semaphore, the number of leases or of callers at
 	// the door. The caller may be one of them.
@@ -214,7 +214,7 @@ func excerpt(data []byte) []byte { return data[:min(len(data), 64)] }
 // Is reports that every TakenError matches [ErrTaken].
 func (e *TakenError) Is(target error) bool { return target == ErrTaken }
 
-// WaitError is returned by an acquisition whose context ended while it waited.
+// WaitError is returned by an acquisition whose context was canceled or timed out while it waited.
 type WaitError struct {
 	// Path of the queue.
 	Path string

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// A write that is applied only while the lock is held, however late it reaches the servers.
+// This write is applied only while the lock is held, no matter how late it reaches the servers.
 func ExampleHold_Txn() {
 	ctx := context.Background()
 	client, done := bubble.Connect(ctx) // conn.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181")

@@ -5,16 +5,16 @@ import "time"
 // Freshness reports how old a view is. A view is a snapshot of what a client has read from ZooKeeper; each view type
 // of conn and of the recipes embeds a Freshness.
 //
-// A view is current while the connection on which it was read is up, a server has answered within the session
+// A view is current as long as the connection that it was read on is up, a server has answered within the session
 // timeout, no change to its contents is known, and the client will be notified of the next one. Even a current view
 // reflects only one server, which may lag behind its leader.
 //
-// After a disconnect no view is current, although it keeps its contents. Anything that watches the nodes rereads them
-// on the next connection, in the next session if necessary, and then has a current view again.
+// After a disconnect no view is current, even though all views keep their contents. Whatever watches the nodes will
+// reread them on the next connection, in the next session if necessary, and will then have a current view again.
 type Freshness struct {
 	// Current reports whether the view was current when you received it. If it is false, anything may have changed
 	// since AsOf.
 	Current bool
-	// AsOf is the local time of the newest request whose answer agrees with the view; zero if there was none.
+	// AsOf is the local time of the most recent request whose answer agrees with the view; zero if there was none.
 	AsOf time.Time
 }

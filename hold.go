@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Hold is one granted acquisition: a lock, one or more leases of a semaphore, or a term of leadership. It ends once
-// and for all when it is released, its session ends, its deadline ([Hold.ValidUntil]) passes, its contender is
-// deleted, or the client is closed, whichever comes first. A Hold is safe for concurrent use.
+// Hold is one granted acquisition: a lock, one or more leases of a semaphore, or a term of leadership. It ends once and
+// for all when it is released, its session ends, its deadline ([Hold.ValidUntil]) passes, its contender is deleted, or
+// the client is closed, whichever comes first. A Hold is safe for concurrent use.
 //
 // If [Hold.Err] returns nil, the servers had granted no other contender at the moment Err read the clock. No hold can
-// guarantee that this is still true a moment later, because the process may be paused between the check and a write.
-// [Hold.Txn] protects writes to ZooKeeper against that, and [Hold.Token] lets any other resource reject a stale
+// guarantee that this is still true a moment later, because the process may be paused between the check and a write. To
+// guard against that, use [Hold.Txn] for writes to ZooKeeper, and [Hold.Token] to let any other resource reject a stale
 // holder.
 //
 // To test code that takes a Hold, create one without a server with package zktest/fakehold.
@@ -32,16 +32,16 @@ type Hold struct {
 // error as [Hold.Err]. Pass it to work that must not outlive the hold. It carries the values of the context that was
 // passed to the acquisition.
 //
-// This context, and every context that a recipe passes to a function, checks the clock whenever it is used, and so
-// does a context derived from it with [context.WithValue]. A context derived with [context.WithCancel],
-// [context.WithTimeout] or by a library does not: if the process was paused past the deadline, it may report that it
-// is alive until a timer fires, and a channel that Done returned before the pause is closed just as late. Before a
-// step that matters, check the hold itself or the context that the recipe passed to you.
+// This context checks the clock whenever it is used, as does every context that a recipe passes to a function, and any
+// context derived from either with [context.WithValue]. A context derived with [context.WithCancel],
+// [context.WithTimeout] or by a library doesn't: if the process was paused past the deadline, such a context may appear
+// to be alive until a timer fires, and a channel that Done returned before the pause is closed just as late. Before a
+// step that matters, therefore, check the hold itself or the context that the recipe passed to you.
 func (h *Hold) Context() context.Context { return &h.ctx }
 
-// HoldFromContext returns the innermost hold that ctx descends from, and whether there is one. It lets a function
-// that runs under a lock obtain the token, or write with [Hold.Txn], without taking the hold as a parameter. The hold
-// may have ended: check [Hold.Err].
+// HoldFromContext returns the innermost hold that ctx descends from, and whether there is one. It lets a function that
+// runs under a lock obtain the token, or write with [Hold.Txn], without taking the hold as a parameter. The hold may
+// already have ended, so check [Hold.Err].
 func HoldFromContext(ctx context.Context) (*Hold, bool) {
 	if ctx == nil {
 		return nil, false
@@ -72,26 +72,27 @@ func (h *Hold) Err() error {
 	return h.ended()
 }
 
-// ValidUntil returns the time up to which the hold is proven. It advances while servers answer and can move back
-// while the client reconnects, so call it again rather than keep the result. Package conn describes what the proof
-// depends on.
+// ValidUntil returns the time up to which the hold is proven to be held. It advances as servers answer and can move
+// back while the client reconnects, so call ValidUntil again rather than keeping the result. Package conn describes
+// what the proof depends on.
 func (h *Hold) ValidUntil() time.Time { return h.backing.ValidUntil() }
 
 // Since returns when the hold was granted, by the local clock.
 func (h *Hold) Since() time.Time { return h.since }
 
-// Expiring returns a channel that is closed when at most lead remains before [Hold.ValidUntil], or when the hold
-// ends, so that you can stop work in an orderly way. If lead is 0 or less there is no warning, and Expiring returns
-// the channel of [Hold.Done]. A closed channel stays closed, but the deadline may still advance: check ValidUntil, or
-// call Expiring again, which re-evaluates it. You may call Expiring in every iteration of a loop; the hold keeps one
-// channel per lead until that channel is closed.
+// Expiring returns a channel that is closed when at most the duration lead remains before [Hold.ValidUntil], or when
+// the hold ends. This lets you stop work in an orderly way. If lead is 0 or less there is no warning, and Expiring
+// returns the same channel as [Hold.Done]. A closed channel stays closed even though the deadline may still advance, so
+// check ValidUntil, or call Expiring again, which evaluates the deadline anew. You may call Expiring in every iteration
+// of a loop, because the hold keeps one channel per lead until that channel is closed.
 //
 // On a healthy connection more than a quarter of the session timeout remains, so a lead of up to a quarter warns only
-// of trouble, with two exceptions. With conn.WithTickTime and a tick below an eighth of the session timeout, less may
-// remain during the first sixth of the timeout. With conn.WithLeastTimeout, no more than that least timeout remains
-// while a server resumes the session.
+// of trouble. There are two exceptions. With conn.WithTickTime and a tick below an eighth of the session timeout, less
+// may remain during the first sixth of the timeout. With conn.WithLeastTimeout, no more than that least timeout remains
+// while a server is resuming the session.
 //
-// If the process was paused, the channel is closed late. Err checks the clock, and so does each call of Expiring.
+// If the process was paused, the channel is closed late. By contrast, Err checks the clock, and so does each call to
+// Expiring.
 func (h *Hold) Expiring(lead time.Duration) <-chan struct{} {
 	if lead <= 0 || h.Err() != nil {
 		return h.Done()
@@ -141,11 +142,11 @@ func (h *Hold) Token() Token { return h.backing.Token() }
 // Path returns the contender's path, without the chroot.
 func (h *Hold) Path() string { return h.backing.Path() }
 
-// Check asks the leader of the ensemble whether the hold is still held. A leader that was just replaced may still
-// answer yes for up to 1.5 ticks; [Hold.Txn] needs a quorum.
+// Check asks the leader of the ensemble whether the hold is still held. A leader that has just been replaced may still
+// answer yes for up to 1.5 ticks. This can't happen with [Hold.Txn], which needs a quorum.
 //
-// Errors: one that matches [ErrLost] or [ErrReleased] if the hold is not held. After any other error, you do not know
-// whether it is.
+// Errors: one that matches [ErrLost] or [ErrReleased] if the hold is no longer held. After any other error, you don't
+// know whether it is.
 func (h *Hold) Check(ctx context.Context) error {
 	if err := h.Err(); err != nil {
 		return err
@@ -157,13 +158,13 @@ func (h *Hold) Check(ctx context.Context) error {
 	return err
 }
 
-// Txn applies all of ops or none, and only if the contender still exists when the leader applies them, so that a
-// stale holder changes nothing. The paths of ops are relative to the root of the client that the recipe was created
-// with, even if that client came from conn.Client.Sub. Txn returns one result for each op.
+// Txn applies either all of the ops or none of them, and only if the contender still exists when the leader applies
+// them, so that a stale holder cannot change anything. The ops' paths are relative to the root of the client that the
+// recipe was created with, even if that client came from conn.Client.Sub. Txn returns one result for each op.
 //
-// Errors: [ErrFenced] if the hold had ended, and nothing was written; [ErrUnknownOutcome] if the reply was lost;
-// before any request is sent, an op that is malformed or has another [Root]; otherwise the error of the op that
-// failed, with its path, and nothing was written.
+// Errors: [ErrFenced] if the hold had ended, in which case nothing was written; [ErrUnknownOutcome] if the reply was
+// lost; an op that is malformed or has another [Root], before sending any request; or the error of the op that failed,
+// with its path, in which case nothing was written either.
 //
 // Source: a version check on the contender as the first op of a ZooKeeper multi.
 func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
@@ -179,15 +180,15 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
 // Source: Curator's Revoker, which writes __REVOKE__ to the holder's node.
 func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 
-// Release ends the hold, deletes its contender, and waits until the node is gone or the session is over. If ctx ends
-// first, the deletion continues in the background: Release with a canceled context still releases. A context that
-// descends from the hold ends with it, so with such a context Release returns nil without waiting. Release is
-// idempotent; call it again to resume waiting for the deletion.
+// Release ends the hold, deletes its contender, and waits until the node is gone or the session is over. If ctx is done
+// first, the deletion continues in the background, so Release with a canceled context still releases the hold. A
+// context that descends from the hold is done as soon as the hold ends, and with such a context Release returns nil
+// without waiting. Release is idempotent, and you can call it again to resume waiting for the deletion.
 //
 // If the session timed out locally, the next waiter is granted only after the servers expire it too.
 //
-// Errors: a [*LostError] if the hold was lost before; context.Cause(ctx) if ctx ended before the deletion was
-// confirmed; the server's error if it does not permit the deletion, which is retried in the background.
+// Errors: a [*LostError] if the hold was lost before; context.Cause(ctx) if ctx is done before the deletion is
+// confirmed; the server's error if it does not permit the deletion, which is then retried in the background.
 func (h *Hold) Release(ctx context.Context) error {
 	h.endIfDue()
 	// The hold ends before its node is deleted, so that the next holder is granted only after this one has ended.

@@ -7,8 +7,8 @@ import (
 )
 
 // Op is one operation of a transaction; see [Hold.Txn] and conn.Client.Multi. Create one with [OpCreate], [OpSet],
-// [OpDelete] or [OpCheck], or from a value or counter of recipes/value. An Op is plain data: creating one sends
-// nothing, and you can use it more than once.
+// [OpDelete] or [OpCheck], or from a value or counter of recipes/value. An Op is plain data: creating one sends no
+// request, and you can use it more than once.
 type Op struct {
 	Kind OpKind
 	// Path of the node, relative to the root of the client that sends the transaction.
@@ -17,15 +17,15 @@ type Op struct {
 	Data []byte
 	// Version is the data version that a set, delete or check requires; -1 matches any version.
 	Version int32
-	// Exact means that Version was read from the node, so that -1 is a version like any other instead of a wildcard:
-	// versions wrap, so a node may have it. Servers cannot check for version -1, so a check for it is rejected before
-	// any request.
+	// Exact means that Version was read from the node, so that -1 is a version like any other instead of a wildcard.
+	// Because versions wrap, a node can actually have it. Servers cannot check for version -1, so a check for it is
+	// rejected before sending any request.
 	Exact bool
 	// Flags and ACL apply to a create. If ACL is empty, the node gets the client's access list.
 	Flags int32
 	ACL   []zk.ACL
-	// Root, unless it is zero, is the only root under which Path means this node: a client with another root rejects
-	// the transaction. An Op created by a recipe has the root of the recipe's client.
+	// Root, unless it is zero, is the root that Path is relative to; a client with another root rejects the
+	// transaction. An Op created by a recipe has the root of the recipe's client.
 	Root Root
 }
 
@@ -40,8 +40,8 @@ const (
 	KindCheck  OpKind = "check"
 )
 
-// Root is where a client's paths begin: its connection, and the node that it calls "/". Only recipes create one. The
-// roots of two clients are equal if both use the same connection and the same node.
+// Root identifies where a client's paths begin: its connection, and the node that it calls "/". Two clients have equal
+// roots if both use the same connection and the same node. Only recipes create roots.
 type Root root.Root
 
 // String names the servers, the node and the session, as errors do; empty for the zero Root.
@@ -64,7 +64,7 @@ func OpDelete(path string, version int32) Op {
 	return Op{Kind: KindDelete, Path: path, Version: version}
 }
 
-// OpCheck changes nothing, but fails the transaction unless the node exists and has the given version; -1
+// OpCheck has no effect of its own, but makes the transaction fail unless the node exists and has the given version; -1
 // matches any version.
 func OpCheck(path string, version int32) Op { return Op{Kind: KindCheck, Path: path, Version: version} }
 

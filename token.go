@@ -9,13 +9,13 @@ import (
 )
 
 // Token is a fencing token: the czxid of the contender behind a [Hold]. Every acquisition has a larger token than all
-// earlier acquisitions on the same ensemble, even after a container was reaped and its sequence numbers started over.
-// A write lock that is downgraded to a read lock (package rwlock) keeps the writer's token, because the next writer
-// may already have its own.
+// earlier acquisitions on the same ensemble, even if a container was reaped and its sequence numbers started over. When
+// a write lock is downgraded to a read lock (package rwlock), it keeps the writer's token, because the next writer may
+// already have its own.
 //
-// A token protects a resource only if the resource rejects older tokens, and the resource must see the token at the
-// first read of the critical section: a fence that is checked only on the write loses updates. Package fence
-// implements the check.
+// A token protects a resource only if the resource rejects older tokens. The resource must see the token as early as
+// the first read of the critical section, because a fence that is checked only on the write loses updates. Package
+// fence implements the check.
 //
 // Source: ZooKeeper stamps each created node with the id of the transaction that created it (Stat.czxid).
 type Token int64
@@ -27,8 +27,8 @@ func (t Token) String() string { return strconv.FormatInt(int64(t), 10) }
 type Participant struct {
 	// Path of the contender, without the chroot.
 	Path string
-	// Data is the contender's data: what was passed to the recipe's WithData option, by default the identity of its
-	// client ("host/pid"). It must not be modified. A request to release replaces it.
+	// Data is the contender's data: what was passed to the recipe's WithData option, or by default the identity of its
+	// client ("host/pid"). It must not be modified. A request to release the hold replaces the data.
 	Data []byte
 	// Name is Data as text. It is empty if Data is not UTF-8 or is a request to release.
 	Name string

@@ -9,18 +9,19 @@ import (
 // Tracer observes a client, its recipes and their holds. Pass one or more to the option conn.WithTracer. Nil hooks
 // are not called. The modules zkprom (metrics) and zkotel (traces) provide ready-made tracers.
 //
-// Hooks are called while the library works, on callers' goroutines and on the goroutines that read answers and report
-// losses. A hook must therefore return quickly, must not panic, and must not call the client, a recipe or a hold.
-// While it blocks, answers are not read, and a lock may be lost. The library holds none of its own locks during a
-// call. Hooks for different acquisitions, holds and requests run concurrently, so they must be safe for concurrent
-// use.
+// Hooks are called in line with the library's own work, on callers' goroutines and on the goroutines that read answers
+// and report losses. A hook must therefore return quickly, must not panic, and must not call the client, a recipe or a
+// hold: while it blocks, no answers are read, and a lock may be lost. The library holds none of its own locks while it
+// calls a hook. Because hooks for different acquisitions, holds and requests run concurrently, they must be safe for
+// concurrent use.
 //
-// An acquisition is one call of a recipe that asks ZooKeeper for a hold: a lock, a lease, or leadership. It remains
-// one acquisition however many sessions it spans. A nested call, which gets another hold on the contender of its
-// context, is not an acquisition. Nested holds on one contender count as one hold, which ends with the last of them.
+// An acquisition is one call of a recipe that asks ZooKeeper for a hold: a lock, a lease, or leadership. It remains one
+// acquisition no matter how many sessions it spans. A nested call isn't an acquisition, because it gets another hold on
+// the contender that its context already has. Nested holds on one contender count as a single hold, which ends with the
+// last of them.
 type Tracer struct {
-	// AcquireStart is called when an acquisition begins, on its caller's goroutine. The acquisition continues with the
-	// returned context, which must descend from ctx, and so do its requests and the hold.
+	// AcquireStart is called when an acquisition begins, on its caller's goroutine. The acquisition, its requests and
+	// the hold use the returned context, which must descend from ctx.
 	AcquireStart func(ctx context.Context, a AcquireStart) context.Context
 	// AcquireEnd is called once for each AcquireStart, on the same goroutine, with the context that AcquireStart
 	// returned. If the acquisition is granted, HoldStart is called first.
@@ -29,11 +30,12 @@ type Tracer struct {
 	// the acquisition's context. The hold's context carries the values of the returned context, which must descend
 	// from ctx.
 	HoldStart func(ctx context.Context, h HoldStart) context.Context
-	// HoldEnd is called once for each HoldStart, with the context that HoldStart returned, after the hold ends. If the
-	// contender can still be deleted, that happens afterwards, so a slow hook delays the next holder.
+	// HoldEnd is called once for each HoldStart, with the context that HoldStart returned, after the hold ends. The
+	// contender is deleted afterwards, if that is still possible, so a slow hook delays the next holder.
 	HoldEnd func(ctx context.Context, h HoldEnd)
-	// State is called after every change of the client's state, in order. No change is skipped. It runs on a separate
-	// goroutine, so a change may be over by the time it is reported. Client.Close waits for it.
+	// State is called after every change to the client's state, in order and without skipping any. It runs on a
+	// separate goroutine, so the state may already have changed again by the time a change is reported. Client.Close
+	// waits for it.
 	State func(c StateChange)
 	// Connect is called when an attempt to connect to a server succeeds or fails, on a goroutine of the client, which
 	// makes one attempt at a time. Attempts that the client abandons, because it is closed or its session has timed
@@ -55,7 +57,7 @@ type AcquireStart struct {
 	Name string
 	// Path of the queue, without the chroot.
 	Path string
-	// Try reports that the caller does not wait for holders.
+	// Try reports that this is a Try call, which does not wait for holders.
 	Try bool
 }
 
@@ -73,8 +75,8 @@ type AcquireEnd struct {
 	Err error
 }
 
-// Outcome summarizes Err as one of five words: "granted"; "busy" if a Try call was refused; "canceled" if the
-// caller's context ended; "closed" if the client was closed; "failed" for all other errors.
+// Outcome summarizes Err as one of five words: "granted"; "busy" if a Try call was refused; "canceled" if the caller's
+// context was canceled or timed out; "closed" if the client was closed; "failed" for all other errors.
 func (e AcquireEnd) Outcome() string {
 	var gaveUp *WaitError
 	switch {
@@ -113,7 +115,7 @@ type HoldEnd struct {
 	Lost *LostError
 }
 
-// StateChange is one change of a client's state.
+// StateChange is one change to a client's state.
 type StateChange struct {
 	// From and To are the states before and after. A client starts as Connecting.
 	From, To State
@@ -137,8 +139,8 @@ type Connect struct {
 	// Server is the server as in the connect string, together with the address that its name resolved to, such as
 	// "zk1:2181 (10.0.0.1)".
 	Server string
-	// Began is when the attempt began, and Took is how long it took: to open the connection, with TLS if configured,
-	// to get the session, and to authenticate. Resolving names comes before and is not included.
+	// Began is when the attempt began, and Took is how long it took: to open the connection, with TLS if configured, to
+	// get the session, and to authenticate. Names are resolved before the attempt, so that time isn't included.
 	Began time.Time
 	Took  time.Duration
 	// Outcome is one of six words: "connected"; "unreachable" if no connection could be opened; "timeout" if the

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Client is a client of one ensemble. It lives through many sessions and is safe for concurrent use. One client per
-// process and ensemble is enough, and any number of recipes can share it.
+// Client is a client of one ensemble. It outlives individual sessions and is safe for concurrent use. One client per
+// process and ensemble is enough, because any number of recipes can share it.
 type Client client.Client
 
 func (c *Client) inner() *client.Client {
@@ -29,18 +29,20 @@ func (c *Client) inner() *client.Client {
 func (c *Client) bounded(ctx context.Context) context.Context { return c.inner().Bounded(ctx) }
 
 // New returns a client of the ensemble named by connect, in the form "host:port,host:port/chroot" with 2181 as the
-// default port. It returns at once and keeps trying to connect in the background, so a service can start, and report
-// its health, while ZooKeeper is unavailable. Calls and recipes wait for the connection by themselves; to wait for
-// the first session, call [Client.Ready]. The client must be closed even if it never connects.
+// default port. It returns immediately and keeps trying to connect in the background, so that a service can start and
+// report its health while ZooKeeper is unavailable. You don't have to wait for the connection, because calls and
+// recipes do so by themselves; to wait for the first session anyway, call [Client.Ready]. The client must be closed
+// even if it never connects.
 //
 // A host is a name, an IPv4 address, or an IPv6 address in brackets. Before each round over the servers the client
-// resolves the names and tries all their addresses in random order. A name that no longer resolves keeps its previous
-// addresses. For a dialer that resolves names itself, see [WithDialer]; for servers that change, [WithServers].
+// resolves the names, and then tries all their addresses in random order. If a name no longer resolves, the client uses
+// its previous addresses. For a dialer that resolves names itself, see [WithDialer]; for servers that change,
+// [WithServers].
 //
 // "dns-srv://_zookeeper._tcp.example.com/chroot" takes the servers and ports from the SRV records of that name, as in
-// the Java client 3.10. The records are looked up again before each round, even with WithDialer; if that fails, the
-// client keeps the last servers. Priorities and weights are ignored. TLS verifies the server name found in the
-// record, so whoever can forge records can direct the client to any server that has a certificate.
+// the Java client 3.10. The client looks the records up again before each round, even with WithDialer, and keeps the
+// servers that it has if that fails. Priorities and weights are ignored. Because TLS verifies the server name found in
+// the record, whoever can forge records can direct the client to any server that has a certificate.
 //
 // Errors: a malformed connect string; an invalid option.
 func New(connect string, opts ...Option) (*Client, error) {
@@ -51,13 +53,13 @@ func New(connect string, opts ...Option) (*Client, error) {
 	return (*Client)(client.New(context.Background(), config)), nil //nolint:forbidigo // New does not wait
 }
 
-// Dial is like [New], but waits for the first session, like [Client.Ready]. ctx applies only to this wait, and the
-// client outlives it. If Dial fails, nothing is left behind. Unlike New, Dial also fails if, for 5 seconds, name
-// servers report that none of the names in connect exist, since that is more often a typo than an outage. If the name
-// servers themselves fail, it keeps waiting.
+// Dial is like [New], but waits for the first session, as [Client.Ready] does. ctx bounds only this wait, not the life
+// of the client. If Dial fails, nothing is left behind. Unlike New, Dial also fails if, for 5 seconds, name servers
+// report that none of the names in the connect string exist, because that is more often a typo than an outage. If the
+// name servers themselves fail, Dial keeps waiting.
 //
-// Errors: those of New, or that no name exists, before anything is sent; [zkrecipes.ErrAuthFailed]; otherwise ctx's
-// cause, with the reason why the last server did not grant a session.
+// Errors: those of New, or that no name exists, before sending any request; [zkrecipes.ErrAuthFailed]; or ctx's cause,
+// with the reason why the last server did not grant a session.
 func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) {
 	config, err := configOf(connect, opts)
 	switch {
@@ -94,9 +96,10 @@ func configOf(connect string, opts []Option) (*client.Config, error) {
 	return &o.Config, nil
 }
 
-// Ready waits until there is a session. When ctx ends, only Ready gives up: the client keeps trying to connect.
+// Ready waits until there is a session. If ctx is done first, only Ready gives up, and the client keeps trying to
+// connect.
 //
-// Errors: ErrClosed; ErrAuthFailed; context.Cause(ctx), with the reason why no server granted a session.
+// Errors: ErrClosed, ErrAuthFailed, or context.Cause(ctx) with the reason why no server granted a session.
 func (c *Client) Ready(ctx context.Context) error {
 	if _, err := c.inner().Session(ctx); err != nil {
 		return fmt.Errorf("wait for a session: %w", err)
@@ -110,25 +113,24 @@ func (c *Client) Ready(ctx context.Context) error {
 //	defer client.Close()
 //
 // For at most a second, Close tries to notify the server, and to remove containers that were created for nodes that
-// never came to exist; by default, servers do not reap a container that never had a child. Without a connection, or
-// if the server does not answer, the ephemeral nodes remain until the session expires, and such containers for good.
-// Close is idempotent. Afterwards every call returns [zkrecipes.ErrClosed].
+// never came to exist, because by default servers do not reap a container that never had a child. Without a connection,
+// or if the server does not answer, the ephemeral nodes remain until the session expires, and such containers remain
+// for good. Close is idempotent, and every later call on the client returns [zkrecipes.ErrClosed].
 //
-// Closing a client created by [Client.Sub] closes only that client: new calls on it fail, while the connection and
-// its state stay.
+// Closing a client created by [Client.Sub] closes only that client: new calls on it fail, but the connection and its
+// state are not affected.
 func (c *Client) Close() error { return c.inner().Close() }
 
-// States yields the current state, then every transition, until ctx ends or the client is closed. A slow caller
-// misses none, unlike with the Watch methods, which skip outdated states. If you need only the present state, use
-// [Client.Status].
+// States yields the current state and then every transition, until ctx is done or the client is closed. Unlike the
+// Watch methods, which skip outdated states, it does not skip any if the caller is slow. If you need only the present
+// state, use [Client.Status].
 func (c *Client) States(ctx context.Context) iter.Seq[zkrecipes.State] {
 	return c.inner().States(ctx)
 }
 
-// Session returns the live session, and waits for one if there is none. The session may be disconnected at the
-// moment.
+// Session returns the live session, waiting for one if there is none. The session may currently be disconnected.
 //
-// Errors: ErrClosed; ErrAuthFailed; context.Cause(ctx), with the reason why no server granted a session.
+// Errors: ErrClosed, ErrAuthFailed, or context.Cause(ctx) with the reason why no server granted a session.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	s, err := c.inner().Session(ctx)
 	if err != nil {
@@ -137,8 +139,8 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 	return &Session{s}, nil
 }
 
-// Sub returns a client on the same connection whose root is prefix. The node need not exist: recipes create it, but
-// Create and Multi do not.
+// Sub returns a client on the same connection whose root is the given prefix. The node at the prefix doesn't have to
+// exist: recipes create it, but Create and Multi do not.
 //
 // Errors: a prefix that is relative or malformed; ErrClosed.
 func (c *Client) Sub(prefix string) (*Client, error) {
@@ -165,9 +167,9 @@ func (c *Client) Exists(ctx context.Context, path string) (bool, zk.Stat, error)
 	return c.inner().Exists(c.bounded(ctx), path)
 }
 
-// Children returns the names of a node's children in no particular order. Like [Client.Get], it retries until a
-// server answers. The names share one block of memory: clone a name with [strings.Clone] to keep it longer than
-// the list.
+// Children returns the names of a node's children in no particular order. Like [Client.Get], it retries until a server
+// answers. Because the names share one block of memory, clone a name with [strings.Clone] to keep it longer than the
+// list.
 //
 // Errors: those of Get.
 func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
@@ -175,49 +177,49 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 }
 
 // ACL returns a node's access list and its Stat, whose Aversion is the version of the list. Like [Client.Get], it
-// retries until a server answers. Since ZooKeeper 3.7, a client without the permission admin receives the hashes of
-// the scheme digest as "x"; do not pass such a list to [Client.SetACL].
+// retries until a server answers. Since ZooKeeper 3.7, a client without the admin permission receives the digest
+// scheme's hashes as "x"; don't pass such a list to [Client.SetACL].
 func (c *Client) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, error) {
 	return c.inner().ACL(c.bounded(ctx), path)
 }
 
-// SetACL replaces a node's access list if the version of the list, the Aversion of its Stat, is the given one; -1
-// matches any. The client needs the permission admin. The list applies to this node only, neither to its parent nor
-// to its children. Whether a node may be deleted depends on its parent's list.
+// SetACL replaces a node's access list if the list has the given version, which is the Aversion of the node's Stat; -1
+// matches any version. The client needs the admin permission. The list applies to this node only, neither to its parent
+// nor to its children. In particular, whether a node may be deleted depends on its parent's list.
 //
-// If the reply to a versioned SetACL is lost, SetACL reads the node: if the list still has the version, the write was
-// not applied and is sent again.
+// If the reply to a SetACL with a version is lost, SetACL reads the node. If the list still has that version, the write
+// was not applied, and SetACL sends it again.
 //
-// Errors: zk.ErrInvalidACL for an empty list, before any request, and for one that the server rejects;
-// zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNoAuth or another server error, and nothing was written; ErrUnknownOutcome if
-// a reply was lost and it cannot be determined whether this SetACL or another client changed the list; without a
-// session, as for Create.
+// Errors: zk.ErrInvalidACL for an empty list, before sending any request, and for one that the server rejects;
+// zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNoAuth or another server error, in which case nothing was written;
+// ErrUnknownOutcome if a reply was lost and it cannot be determined whether this SetACL or another client changed the
+// list; without a session, the same as Create.
 func (c *Client) SetACL(ctx context.Context, path string, acl []zk.ACL, version int32) (zk.Stat, error) {
 	return c.inner().SetACL(c.bounded(ctx), path, acl, version)
 }
 
 // Sync waits until the server has caught up with the leader. Later reads on this client or its session are then at
-// least as new as this call, as far as the leader knows. A leader that was replaced may take up to 1.5 ticks to
-// notice, and until then it answers Sync as if it still led. Like [Client.Get], Sync retries until a server answers.
+// least as recent as the call to Sync, as far as the leader knows: a leader that was replaced may take up to 1.5 ticks
+// to notice, and until then it answers Sync as if it still led. Like [Client.Get], Sync retries until a server answers.
 //
 // Errors: those of Get, except that servers do not check that the node exists.
 func (c *Client) Sync(ctx context.Context, path string) error {
 	return c.inner().Sync(c.bounded(ctx), path)
 }
 
-// Watch yields the node at path, then every change of its data, its creation and its deletion. A slow caller gets the
-// newest state rather than those it has missed, and never an older state after a newer one. If a node was deleted and
-// recreated in the meantime, its Stat has a different Czxid. Changes of children and of the ACL are not reported.
-// Iteration ends as package zkrecipes describes under "Conventions"; the final error, if any, is zk.ErrNoAuth,
-// ErrClosed, or another server error.
+// Watch yields the node at path, and then every change to its data, including its creation and deletion. A slow caller
+// gets the latest state, and intermediate states are skipped, but an older state never follows a newer one. If the node
+// was deleted and recreated since the last view, its Stat has a different Czxid. Changes to children and to the ACL are
+// not reported. Iteration ends as package zkrecipes describes under "Conventions"; the final error, if any, is
+// zk.ErrNoAuth, ErrClosed, or another server error.
 //
-// In three cases Watch yields the last view again at once, with Current false: the connection is lost, a read takes
-// an eighth of the session timeout, or no server has answered for a whole session timeout. Watch then rereads as soon
-// as it can, in the next session if necessary. A current view is what one server knows, and that server may be behind
-// its leader. For the newest state, call [Client.Sync] and then [Client.Get].
+// If the connection is lost, a read takes an eighth of the session timeout, or no server has answered for a whole
+// session timeout, Watch immediately yields the last view again, with Current set to false. It then rereads the node as
+// soon as it can, in the next session if necessary. Even a current view is only what one server knows, and that server
+// may be behind its leader. To get the latest state, call [Client.Sync] and then [Client.Get].
 //
-// Watch reads once for each change and has one watch. When iteration ends, the watch is removed, unless another
-// caller of the session shares it.
+// Watch uses a single watch and reads the node once for each change. When iteration ends, the watch is removed unless
+// another caller of the session shares it.
 func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[Node, error] {
 	return func(yield func(Node, error) bool) {
 		for v, err := range c.inner().Watch(ctx, path) {
@@ -230,53 +232,53 @@ func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[Node, error] 
 }
 
 // Create creates a node; see [Session.Create]. An ephemeral node belongs to the session that is live at the time.
-// Create is tried once. The mode is [Persistent], [Ephemeral] or another of the named ones. It is an int32 with the
-// values of go-zookeeper's flags, so a call written for its Conn keeps its arguments.
+// Create makes a single attempt. The mode is [Persistent], [Ephemeral] or another of the named ones. It is an int32
+// with the values of go-zookeeper's flags, so code written for go-zookeeper's Conn can keep its arguments.
 //
-// Errors: those of [Session.Create]; without a session, ErrClosed, ErrAuthFailed or context.Cause(ctx), and nothing was
-// sent.
+// Errors: those of [Session.Create]; or, without a session, ErrClosed, ErrAuthFailed or context.Cause(ctx), in which
+// case no request was sent.
 func (c *Client) Create(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {
 	return c.inner().Create(c.bounded(ctx), path, data, mode, acl...)
 }
 
-// CreateProtected is like [Client.Create], but finds the node if the reply is lost, which matters most for sequential
-// nodes, whose names you cannot predict. The last part of its name begins with "_c_", a new UUID and "-":
-// "/jobs/worker-" becomes "/jobs/_c_<uuid>-worker-0000000001" for [EphemeralSequential]. Curator's withProtection
-// names nodes the same way, and so does go-zookeeper's CreateProtectedEphemeralSequential, without the hyphens of the
-// UUID. CreateProtected returns the whole path. It takes the modes [Persistent], [PersistentSequential], [Ephemeral]
-// and [EphemeralSequential], and does not create missing parents.
+// CreateProtected is like [Client.Create], but finds the node even if the reply is lost. This matters most for
+// sequential nodes, because you cannot predict their names. The last part of the path begins with "_c_", a new UUID and
+// "-"; for example, "/jobs/worker-" becomes "/jobs/_c_<uuid>-worker-0000000001" for [EphemeralSequential]. Curator's
+// withProtection names nodes the same way, and so does go-zookeeper's CreateProtectedEphemeralSequential, without the
+// hyphens of the UUID. CreateProtected returns the whole path. It accepts the modes [Persistent],
+// [PersistentSequential], [Ephemeral] and [EphemeralSequential], and does not create missing parents.
 //
-// If the reply is lost, CreateProtected waits until a quorum has confirmed that no earlier request is on its way, and
-// then looks for the UUID among the parent's children, which requires the permission read. If there is no such node,
-// it sends the request again. If CreateProtected fails or ctx ends, a node that it may have created is deleted in the
-// background while the session lives.
+// If the reply is lost, CreateProtected waits until a quorum has confirmed that no earlier request is on its way. It
+// then looks for the UUID among the parent's children, which requires the read permission, and sends the request again
+// if there is no such node. If CreateProtected fails or ctx is done first, a node that it may have created is deleted
+// in the background while the session lives.
 //
-// A server that hangs may execute the first request late, after the second was answered. With a sequential mode there
+// A server that hangs may execute the first request late, after the second was answered. In a sequential mode, there
 // are then two nodes with the same UUID.
 //
-// Errors: those of [Client.Create]. ErrUnknownOutcome means that ctx or the session ended, or that the search was
-// refused, before the node was found: an ephemeral node is deleted, no later than the end of the session, and a
-// persistent node may stay. The error names it.
+// Errors: those of [Client.Create]. ErrUnknownOutcome means that ctx was done, the session ended, or the search was
+// refused before the node was found. In this case an ephemeral node is deleted no later than the end of the session,
+// but a persistent node may remain. The error names the node.
 func (c *Client) CreateProtected(
 	ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL,
 ) (string, error) {
 	return ephemeral.CreateProtected(c.bounded(ctx), c.inner(), path, data, mode, acl)
 }
 
-// CreateTTL is like [Client.Create] for a node with a time to live: the servers delete it once it has had no children
-// and its data was not written for that long. [Client.Set] restarts the time to live. The servers check about once a
-// minute and use their leader's wall clock, so use it to clean up and not to coordinate. To show that a process is
-// running, use an ephemeral node.
+// CreateTTL is like [Client.Create] for a node with a time to live: the servers delete the node once it has had no
+// children and its data was not written for that long. [Client.Set] restarts the time to live. Because the servers
+// check only about once a minute and use their leader's wall clock, this is useful for cleaning up, but not for
+// coordination. To show that a process is running, use an ephemeral node instead.
 //
-// The mode is [Persistent] or [PersistentSequential]. The time to live is rounded up to milliseconds, and at most
-// 2^40-1 of them, about 34 years.
+// The mode is [Persistent] or [PersistentSequential]. The time to live is rounded up to milliseconds, and may be at
+// most 2^40-1 of them, about 34 years.
 //
 // All servers must run ZooKeeper 3.5.3 or later with the system property zookeeper.extendedTypesEnabled=true, which
 // is off by default. A server without it mistakes such nodes for ephemeral ones, so set it on all servers before you
 // create the first such node.
 //
-// Errors: those of [Client.Create]; [zkrecipes.CodeUnimplemented] if the server has not enabled it; a time to live
-// outside of the range, before any request.
+// Errors: those of [Client.Create]; [zkrecipes.CodeUnimplemented] if the server has not enabled such nodes; a time to
+// live outside of the range, before sending any request.
 func (c *Client) CreateTTL(
 	ctx context.Context, path string, data []byte, mode int32, ttl time.Duration, acl ...zk.ACL,
 ) (string, error) {
@@ -286,49 +288,48 @@ func (c *Client) CreateTTL(
 // CreateAll creates a plain node and, as containers, its missing parents, including those of the chroot. The ACL
 // applies to the node; the containers have the client's.
 //
-// If the reply is lost, CreateAll reads the node. A node with the same data is success, even if another client
-// created it. If there is no node, and none was created and deleted since, CreateAll sends the request again.
-// Otherwise the error matches ErrUnknownOutcome.
+// If the reply is lost, CreateAll reads the node. If the node has the same data, CreateAll succeeds, even if another
+// client created it. If there is no node, and none was created and deleted since, CreateAll sends the request again. In
+// all other cases the error matches ErrUnknownOutcome.
 //
-// A server that hangs may execute the first request late, after the second was answered. If the node was deleted in
-// the meantime, the late request recreates it.
+// A server that hangs may execute the first request late, after the second was answered. If the node has since been
+// deleted, the late request recreates it.
 //
-// Errors: zk.ErrNodeExists if the node existed before; otherwise the server's error for the node that could not be
-// created.
+// Errors: zk.ErrNodeExists if the node existed before, or the server's error for the node that could not be created.
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
 	return c.inner().CreateAll(c.bounded(ctx), path, data, acl...)
 }
 
-// Multi applies all of the operations or none; see [Session.Multi]. It is tried once, in the session that is live at
-// the time.
+// Multi applies either all of the operations or none of them; see [Session.Multi]. It makes a single attempt, in the
+// session that is live at the time.
 //
-// Errors: those of [Session.Multi]; without a session, as for Create.
+// Errors: those of [Session.Multi]; without a session, the same as Create.
 func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return c.inner().Multi(c.bounded(ctx), ops...)
 }
 
-// Set replaces a node's data if its version is the given one; -1 matches any. If the reply to a versioned Set is
-// lost, Set reads the node: if it still has the version, the write was not applied and is sent again. (A node that
-// was deleted and recreated in the meantime may have that version, too.)
+// Set replaces a node's data if the node has the given version; -1 matches any version. If the reply to a Set with a
+// version is lost, Set reads the node. If the node still has that version, the write was not applied, and Set sends it
+// again. (A node that has since been deleted and recreated may have that version, too.)
 //
-// Data versions wrap, and reach -1 after 2^32 writes. A Set over the version -2 writes twice, in one transaction, and
-// leaves 0. Other clients may leave -1. If you have read -1 and must not overwrite newer data, use Multi with a
-// zkrecipes.Op that is Exact.
+// Data versions wrap, and reach -1 after 2^32 writes. To avoid leaving a node at -1, which other clients may do, a Set
+// with version -2 writes twice, in one transaction, and leaves 0. If you have read -1 and must not overwrite newer
+// data, use Multi with a zkrecipes.Op that is Exact.
 //
-// Errors: zk.ErrBadVersion, zk.ErrNoNode or another server error, and nothing was written; ErrUnknownOutcome if a
-// reply was lost and it cannot be determined whether this Set or another client changed the node; without a session,
-// as for Create.
+// Errors: zk.ErrBadVersion, zk.ErrNoNode or another server error, in which case nothing was written; ErrUnknownOutcome
+// if a reply was lost and it cannot be determined whether this Set or another client changed the node; without a
+// session, the same as Create.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (zk.Stat, error) {
 	return c.inner().Set(c.bounded(ctx), path, data, version)
 }
 
-// Delete deletes a node if its version is the given one; -1 matches any. If the reply is lost, Delete reads the node:
-// a missing node is success, and one that still has the version is deleted again, even if another client recreated it
-// since.
+// Delete deletes a node if the node has the given version; -1 matches any version. If the reply is lost, Delete reads
+// the node. A missing node is success, while one that still has the version is deleted again, even if another client
+// has since recreated it.
 //
-// Errors: zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNotEmpty or another server error, and nothing was deleted;
+// Errors: zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNotEmpty or another server error, in which case nothing was deleted;
 // ErrUnknownOutcome if a reply was lost and there is a node with another version, or any node with -1, which may be
-// another client's; without a session, as for Create.
+// another client's; without a session, the same as Create.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return c.inner().Delete(c.bounded(ctx), path, version)
 }
@@ -336,21 +337,20 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 // DeleteAll deletes a node and all nodes below it, or only those below it with [WithKeepTop]. A missing node is not
 // an error. Up to 64 requests are in flight at a time.
 //
-// The deletion is not atomic: others see parts of the tree until DeleteAll returns. It also deletes what they create
-// below path in the meantime, including ephemeral nodes and lock contenders, whose holds are then lost. If DeleteAll
-// returns nil, there was a moment at which no node was left, although one may have been created since. As long as
-// another client keeps creating nodes below path, DeleteAll continues until ctx ends.
+// The deletion is not atomic, so others see parts of the tree until DeleteAll returns. It also deletes whatever they
+// create below the path while it runs, including ephemeral nodes and lock contenders, whose holds are then lost. If
+// DeleteAll returns nil, there was a moment at which no node was left, even though one may have been created since. As
+// long as another client keeps creating nodes below the path, DeleteAll continues until ctx is done.
 //
 // A delete whose reply is lost is sent again, in the next session if necessary. A server that hangs may execute the
-// first request late, and then deletes a node that was created at the same path in the meantime, unless it has
-// children.
+// first request late and delete a node that has since been created at the same path, unless that node has children.
 //
-// After the first error, which it returns, DeleteAll tries no further nodes, and part of the tree may be gone.
+// DeleteAll stops at the first error and returns it. Part of the tree may then be gone.
 //
 // Errors: the server's error for the node that could not be deleted or listed, such as zk.ErrNoAuth;
-// [zkrecipes.ErrTooLarge] for a list of children above [WithMaxReplySize]; the server's root or /zookeeper, below which
-// servers keep nodes of their own, before any request; ErrClosed; ErrAuthFailed; context.Cause(ctx). The error also
-// matches ErrUnknownOutcome if the node that it names may have been deleted.
+// [zkrecipes.ErrTooLarge] for a list of children above [WithMaxReplySize]; the server's root or /zookeeper as the path,
+// because servers keep nodes of their own below them, before sending any request; ErrClosed; ErrAuthFailed;
+// context.Cause(ctx). The error also matches ErrUnknownOutcome if the node that it names may have been deleted.
 func (c *Client) DeleteAll(ctx context.Context, path string, opts ...DeleteAllOption) error {
 	var o deleteAllOptions
 	for i, opt := range opts {

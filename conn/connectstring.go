@@ -17,11 +17,11 @@ import (
 
 const defaultPort = "2181"
 
-// Servers returns the servers that a connect string names, each with its port, and the chroot, which is empty if
-// there is none. Use it to query each server separately, for example with four-letter words. It looks up the SRV
-// records of dns-srv:// once, until ctx ends, and resolves no other names.
+// Servers returns the servers that a connect string names, each with its port, and the chroot, which is empty if there
+// is none. Use it to query each server separately, for example with four-letter words. It looks up the SRV records of
+// dns-srv:// once, unless ctx is done first, and resolves no other names.
 //
-// Errors: a malformed connect string; the name servers' error, or records that name no server.
+// Errors: a malformed connect string; the name servers' error; or records that name no server.
 func Servers(ctx context.Context, connect string) (servers []string, chroot string, err error) {
 	servers, source, chroot, err := parse(connect)
 	if err != nil || source == nil {

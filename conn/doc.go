@@ -1,9 +1,9 @@
 // Package conn connects to a ZooKeeper ensemble. A client reconnects by itself, opens a new session when the old one
-// ends, and knows until when its session is proven to be alive.
+// ends, and keeps track of the time until which its session is proven to be alive.
 //
-// [New] and [Dial] return a [Client], which lives through many sessions. A [Session] is one of them: an operation
-// issued on it runs in that session or fails, and nothing that belongs to it ever runs in a later session. Recipes
-// work on sessions; applications mostly work on the client.
+// [New] and [Dial] return a [Client], which outlives individual sessions. A [Session] represents one of them: an
+// operation issued on it either runs in that session or fails, and nothing that belongs to it ever runs in a later
+// session. Recipes work on sessions, whereas applications mostly work on the client.
 //
 // # States
 //
@@ -18,40 +18,43 @@
 //
 //	Close leads from every state to Closed, which is final.
 //
-// In Suspended the connection is lost, but the session may still be alive. In Lost the session is over, and with it
-// every hold: either the server reported that it expired, or nothing was answered for a whole session timeout. The
-// client then opens a new session by itself. [Client.States] misses no transition, however slow its reader is.
+// In Suspended the connection is lost, but the session may still be alive. In Lost the session is over, and every hold
+// with it, because the server reported that it expired or because no server answered for a whole session timeout. The
+// client then opens a new session by itself. [Client.States] reports every transition, no matter how slow its reader
+// is.
 //
 // # Operations
 //
-// Every operation takes a context and returns soon after it ends, connected or not, with an error that matches its
-// cause; package zkrecipes describes this under "Conventions". Without a connection, operations wait for one, and an
-// error then names the server and the reason why it did not answer:
+// Every operation takes a context and returns shortly after the context is done, connected or not, with an error that
+// matches its cause; package zkrecipes describes this under "Conventions". Without a connection, operations wait for
+// one, and the error then names the server and the reason why it did not answer:
 //
 //	get /app: context deadline exceeded (connect to zk1:2181: connection refused)
 //
 // Reads and [Client.Sync] are retried until a server answers, whereas a write is retried only while it certainly was
-// not executed. If the reply to a write is lost, or the context ends before it arrives, the error matches
-// zkrecipes.ErrUnknownOutcome: the write may have been executed, or may be executed shortly after. Some of Client's
-// writes resolve this by reading the node, so that you rarely have to. [Client.Set] and [Client.SetACL] with a
-// version send the write again if the node still has that version. [Client.Delete] treats a missing node as success.
-// [Client.CreateAll], which also creates missing parents, treats an existing node with the same data as success.
-// [Client.DeleteAll] deletes until nothing is left, and [Client.CreateProtected] puts a UUID into the name by which it
-// finds the node.
+// not executed. If the reply to a write is lost, or the context is done before it arrives, the error matches
+// zkrecipes.ErrUnknownOutcome, because the write may have been executed, or may be executed shortly afterwards.
 //
-// A Session's operations end with it, while a Client's reads continue in the next session and never go back in time,
-// because a server that lags behind what this client has seen refuses it. There is one exception: after a session
-// timeout in which servers have only refused, as when an ensemble was restored from a backup, the client accepts what
-// they have.
+// Some of Client's writes resolve this by reading the node, so that you rarely have to. [Client.Set] and
+// [Client.SetACL] with a version send the write again if the node still has that version. [Client.Delete] treats a
+// missing node as success, and [Client.CreateAll], which also creates missing parents, does the same for an existing
+// node with the same data. [Client.DeleteAll] deletes until nothing is left. Finally, [Client.CreateProtected] puts a
+// UUID into the node's name, by which it can find the node afterwards.
+//
+// A Session's operations end with it, while a Client's reads continue in the next session. They never go back in time,
+// because a server that lags behind what this client has seen refuses the client. There is one exception: if servers
+// have only refused for a whole session timeout, for example because the ensemble was restored from a backup, the
+// client accepts what they have.
 //
 // Invalid paths and flags are rejected at once, even without a connection. Requests above [WithMaxRequestSize], and
-// more ephemeral nodes than the servers can survive, are rejected before anything is sent. Server errors match the
-// variables of go-zookeeper, such as zk.ErrNoNode, or else a zkrecipes.Code. zkrecipes.OpError names the operation and
-// the path.
+// more ephemeral nodes than the servers can survive, are rejected before sending any request. Server errors match the
+// variables of go-zookeeper, such as zk.ErrNoNode, or else a zkrecipes.Code. To find out which operation failed and on
+// which path, use zkrecipes.OpError.
 //
 // A watch is a channel that is closed once: at the first change, when the client has reconnected, or when the session
-// ends. Then you read again. [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set a watch. To follow
-// one node, use [Client.Watch], which does this in a loop and reports when its view is no longer current.
+// ends. You then read the node again. [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set a watch.
+// To follow one node, use [Client.Watch] instead, which does this in a loop and reports when its view is no longer
+// current.
 //
 // # Namespaces, access, encryption
 //
@@ -61,7 +64,8 @@
 //
 // [WithAuth] sends credentials on every connection, before any request, and [WithSASL] authenticates the client with
 // SASL; see package sasl. If a server refuses, the client tries the next one. If all servers refuse, the session ends
-// and calls fail with zkrecipes.ErrAuthFailed; Run, Watch and caches resume when a server accepts the credentials.
+// and calls fail with zkrecipes.ErrAuthFailed, but Run, Watch and caches will resume when a server accepts the
+// credentials.
 //
 // [WithACL] sets the access list of nodes that are created without their own, and [WithACLFunc] a list for each path.
 // [WithTLS] verifies the server's name as given in the connect string, and [WithTLSFunc] supports certificates that
@@ -69,18 +73,18 @@
 //
 // # Servers that change
 //
-// Names are resolved again before each round of connection attempts. If the servers themselves change, [WithServers]
-// takes their names from a function, a connect string with dns-srv:// takes them from SRV records, and
-// [WithEnsembleTracking] from the dynamic configuration of the ensemble. A new list takes effect with the next round.
-// To balance load again after a rolling restart, or when servers join the ensemble, use [WithRebalance], and to
-// prefer servers nearby, [WithPreferredServers]. Sessions and holds survive a move between servers, as in any
-// reconnect.
+// Names are resolved again before each round of connection attempts. If the servers themselves change, there are three
+// ways to find them: [WithServers] takes their names from a function, a connect string with dns-srv:// from SRV
+// records, and [WithEnsembleTracking] from the dynamic configuration of the ensemble. A new list takes effect with the
+// next round. Use [WithRebalance] to balance load again after a rolling restart or when servers join the ensemble, and
+// [WithPreferredServers] to prefer servers nearby. Sessions and holds survive a move between servers, just like any
+// other reconnect.
 //
 // # Proof of liveness
 //
-// [Session.ValidUntil] guarantees that no server ends the session before that moment, on this process's clock. Its
-// ephemeral nodes therefore still exist, unless a client has deleted them. docs/design.md explains the argument under
-// "The rule of C2". The guarantee does not cover these cases, for which a hold has a fencing token:
+// [Session.ValidUntil] guarantees that no server ends the session before that moment, on this process's clock. Until
+// then, its ephemeral nodes still exist unless a client has deleted them. docs/design.md explains the argument under
+// "The rule of C2". The guarantee does not cover the following cases, for which a hold has a fencing token:
 //
 //   - a process that is frozen, or a virtual machine that is suspended;
 //   - a leader that was replaced, or an observer master, if the session timeout is below six ticks; or a leader that
@@ -91,17 +95,17 @@
 // To see the deadline and the end of the session side by side, under faults that you choose, open the playground at
 // https://zkrecipes.github.io/zkrecipes/, or run make playground in a clone.
 //
-// Only a session with holds is proven. While servers answer within a fiftieth of the timeout, a hold has more than
-// 0.55 of it left, or at least 0.3 if it is new. Reconnecting takes a client up to an eighth. Holds therefore survive
-// an outage of 0.45 of the timeout if the servers refuse connections meanwhile, and of 0.29 if packets are dropped. A
-// large reply delays the answers behind it, and a hold can run out in the meantime, so read large lists with a
-// separate client.
+// The client keeps a session proven only while it has holds. While servers answer within a fiftieth of the timeout, a
+// hold has more than 0.55 of the timeout left, or at least 0.3 if it is new, and a client takes up to an eighth to
+// reconnect. As a result, holds survive an outage of 0.45 of the timeout if the servers refuse connections during the
+// outage, and of 0.29 if packets are dropped. Because a large reply delays the answers behind it, a hold can run out
+// before they arrive, so read large lists with a separate client.
 //
 // When the deadline passes, all of the client's holds end before the first of them is logged, traced and removed.
-// Ending 1,000 holds takes about 5 ms of processor time. The 20,000 or so that a session may have (see
-// [WithMaxRequestSize]) therefore end within the default margin of [WithSafetyMargin], which is 750 ms of 15 seconds.
-// Work that your program does at the end of one hold may delay the end of others, but a hold that is asked for its
-// state ends itself at its deadline.
+// Ending 1,000 holds takes about 5 ms of processor time, so even the 20,000 or so that a session may have (see
+// [WithMaxRequestSize]) end within the default margin of [WithSafetyMargin], which is 750 ms of 15 seconds. Work that
+// your program does at the end of one hold may delay the end of others. However, a hold whose state is queried ends
+// itself at its deadline.
 //
 // # Logging
 //
@@ -109,13 +113,14 @@
 //
 //   - Info, "zookeeper: connected", "suspended" and "closed": the state changed.
 //   - Warn, "zookeeper: session lost": the session ended, other than by Close, and with it every hold.
-//   - Warn, "zookeeper: hold lost": a hold ended without being released by its owner. Info if the client was closed.
-//   - Info, "zookeeper: cannot connect": an attempt failed. The first is logged, then one after 1, 2, 4 seconds and
-//     so on, up to one every five minutes. The others are logged at Debug.
+//   - Warn, "zookeeper: hold lost": a hold ended without being released by its owner. If the client was closed, the
+//     level is Info.
+//   - Info, "zookeeper: cannot connect": an attempt failed. The first failure is logged, then one after 1, 2, 4 seconds
+//     and so on, up to one every five minutes. All others are logged at Debug.
 //   - Info, "zookeeper: the servers are others now": the client has a new list of servers; see [WithServers] and
 //     [WithEnsembleTracking].
 //   - Warn, "zookeeper: cannot ask for the servers, the last ones stay" and "a part of the servers cannot be used":
-//     the first of several such errors in a row.
+//     only the first of several such errors in a row is logged.
 //   - Warn, "zookeeper: cannot follow the configuration of the ensemble" and "an older configuration of the ensemble
 //     is ignored": see [WithEnsembleTracking]. The keys version and newest identify the configurations.
 //   - Info, "zookeeper: the chroot did not exist and was made": the chroot is new, was empty for a while, or is
@@ -146,21 +151,21 @@
 //	held      how long it was held
 //
 // Credentials, session passwords and the data of nodes are never logged. A slow or blocked log handler delays nothing
-// but [Client.Close], which waits for it for at most a second: a separate goroutine writes the records, up to 1,000 may
-// be waiting, and the number of dropped records is logged with the key "dropped".
+// else, because a separate goroutine writes the records. Only [Client.Close] waits for the handler, for at most a
+// second. Up to 1,000 records may be waiting, and if more are dropped, their number is logged with the key "dropped".
 //
-// For a health check, [Client.Status] reports the same facts.
+// For health checks, [Client.Status] reports the same facts.
 //
 // # Cost
 //
-// A client has four goroutines, and one more for each node of a hold. Opening and closing a session takes about 32
-// KB. The client sends a ping when nothing was answered for T/3, where T is the session timeout, and while there is a
-// hold a sync about every T/11. After a reconnect, a client with a hold or with waiters sends a transaction that
-// changes nothing, and each waiter sets its watch again with a read. Watches are shared: a session has at most one
-// for each path and kind.
+// A client has four goroutines, and one more for each node of a hold. Opening and closing a session takes about 32 KB
+// of memory. The client sends a ping if there was no answer for T/3, where T is the session timeout, and while there is
+// a hold it also sends a sync about every T/11. After a reconnect, a client with a hold or with waiters sends a
+// transaction that has no effect, and each waiter sets its watch again with a read. Because watches are shared, a
+// session has at most one for each path and kind.
 //
-// Events can get lost. Each call that waits, and each hold, therefore rereads what it watches after two to three
-// session timeouts, at a rate of at most 200 reads a second for the whole session. With 6,000 calls, each rereads
-// every 30 to 45 seconds at the default timeout; with 20,000, every 100 to 150 seconds. It can take that long to
-// notice a lost event.
+// Events can get lost. Each waiting call and each hold therefore rereads what it watches after two to three session
+// timeouts, at a rate of at most 200 reads a second for the whole session. For example, at the default timeout, each of
+// 6,000 calls rereads every 30 to 45 seconds, and each of 20,000 calls every 100 to 150 seconds. It can take that long
+// to notice a lost event.
 package conn

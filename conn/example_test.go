@@ -55,7 +55,7 @@ func ExampleDial() {
 	// get /missing: zk: node does not exist
 }
 
-// A service that starts, and reports its health, while ZooKeeper is unavailable.
+// The service starts, and reports its health, while ZooKeeper is unavailable.
 func ExampleNew() {
 	srv, connect, closeServer := server()
 	defer closeServer()
@@ -341,7 +341,8 @@ func ExampleClient_Sub() {
 	// [config]
 }
 
-// Encrypted, with credentials, below the application's chroot; only its own user can access what it creates.
+// The connection is encrypted, with credentials and below the application's chroot. Only the application's own user can
+// access what it creates.
 func ExampleDial_secured() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -385,7 +386,7 @@ func ExampleWithSASL() {
 	defer client.Close()
 }
 
-// Short-lived certificates, in files that another program replaces.
+// The client uses short-lived certificates, in files that another program replaces.
 func ExampleWithTLSFunc() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

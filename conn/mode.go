@@ -11,7 +11,7 @@ const (
 	PersistentSequential int32 = zk.FlagSequence
 	// Ephemeral is a node that is deleted with the session that created it. It cannot have children.
 	Ephemeral int32 = zk.FlagEphemeral
-	// EphemeralSequential is both.
+	// EphemeralSequential is an ephemeral node whose name the server completes with an increasing number.
 	EphemeralSequential int32 = zk.FlagEphemeral | zk.FlagSequence
 	// Container is a node that the server deletes some time after its last child. A transaction cannot create it.
 	Container int32 = zk.FlagContainer

@@ -28,9 +28,9 @@ type options struct {
 	rawDial DialFunc
 }
 
-// DialFunc opens a connection to a server; [net.Dialer.DialContext] is one. It must return when its context ends.
-// Closing the connection must unblock pending Read and Write calls, as package net requires. Deadlines are not used,
-// and a connection need not be buffered.
+// DialFunc opens a connection to a server; [net.Dialer.DialContext] is one. It must return when its context is done.
+// Closing the connection must unblock pending Read and Write calls, as package net requires. The client doesn't use
+// deadlines, and a connection doesn't have to be buffered.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
 func newOptions(opts []Option) (*options, error) {
@@ -75,12 +75,12 @@ func WithSessionTimeout(d time.Duration) Option {
 	}
 }
 
-// WithConnectTimeout limits each attempt to connect to an address, until its server grants the session and accepts
-// the credentials; the default is 1 second or a sixth of the session timeout (of the granted one, once it is known),
+// WithConnectTimeout limits each attempt to connect to an address, until its server grants the session and accepts the
+// credentials; the default is 1 second or a sixth of the session timeout (of the granted one, once it is known),
 // whichever is larger. The same limit applies to resolving the names before each round over the addresses.
 //
-// The default doubles, up to two thirds of the session timeout, while all servers accept connections but grant no
-// session in time, as when thousands of clients return at once.
+// While all servers accept connections but grant no session in time, for example because thousands of clients return at
+// the same time, the default doubles, up to two thirds of the session timeout.
 func WithConnectTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -91,18 +91,18 @@ func WithConnectTimeout(d time.Duration) Option {
 	}
 }
 
-// WithMaxRequestSize sets the maximum size of a request in bytes, between 4 KiB and 1 GiB; the default is 1 MiB less
-// 4 KiB, which suits servers with the default jute.maxbuffer. A larger request fails with [zkrecipes.ErrTooLarge]
-// before it is sent, because servers would hang up on it. If the servers have another jute.maxbuffer, set the size 4
-// KiB below it.
+// WithMaxRequestSize sets the maximum size of a request in bytes, between 4 KiB and 1 GiB; the default is 1 MiB less 4
+// KiB, which suits servers with the default jute.maxbuffer. Because servers would hang up on a larger request, it fails
+// with [zkrecipes.ErrTooLarge] before it is sent. If the servers have another jute.maxbuffer, set the size 4 KiB below
+// it.
 //
-// The same jute.maxbuffer limits how many ephemeral nodes a session may have: contenders and leases, kept nodes and
-// members, and those of [Client.Create]. The reason is that the transaction that ends the session has all their
-// paths, and servers that cannot read it, because it is longer than 2 × jute.maxbuffer, never start again. Each node
-// counts with the bytes of its path on the server, chroot included, plus four. At half of that limit the client logs
-// a warning, and above three quarters, 1,572,861 bytes by default, a create fails with [zkrecipes.ErrSessionFull].
-// That is about 20,000 locks on paths of 15 to 20 bytes. The limit is per session, so if you need more, use another
-// client.
+// The same jute.maxbuffer limits how many ephemeral nodes a session may have, including contenders, leases, kept nodes,
+// members, and those of [Client.Create]. This is because the transaction that ends the session contains all their
+// paths: if it is longer than 2 × jute.maxbuffer, servers cannot read it and never start again. Each node counts as the
+// length of its path on the server in bytes, including the chroot, plus four. At half of that limit the client logs a
+// warning, and above three quarters, which is 1,572,861 bytes by default, a create fails with
+// [zkrecipes.ErrSessionFull]. This is enough for about 20,000 locks on paths of 15 to 20 bytes. The limit is per
+// session, so if you need more, use another client.
 func WithMaxRequestSize(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 4<<10 || bytes > 1<<30 {
@@ -115,9 +115,9 @@ func WithMaxRequestSize(bytes int) Option {
 
 // WithMaxReplySize sets the maximum size of a reply in bytes, between 4 KiB and 1 GiB; the default is 256 MiB. If a
 // reply is larger, only the call that requested it fails, with [zkrecipes.ErrTooLarge]. Servers themselves set no
-// limit: the list of a node with a million children takes 50 MB. While it is read, a reply takes up to five times its
-// size in memory. For example, 200 MB of data took 0.3 GB, of names with 50 letters 0.5 GB, and of names with one
-// letter 0.9 GB.
+// limit; for example, the list of a node with a million children takes 50 MB. While it is being read, a reply takes up
+// to five times its size in memory: 200 MB of data took 0.3 GB, 200 MB of names with 50 letters took 0.5 GB, and with
+// one letter 0.9 GB.
 func WithMaxReplySize(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 4<<10 || bytes > 1<<30 {
@@ -128,16 +128,16 @@ func WithMaxReplySize(bytes int) Option {
 	}
 }
 
-// WithMaxInFlight limits how many of this program's requests are in flight, 1 or more; by default there is no limit.
-// Use it to keep a burst of calls from flooding the servers. It applies to the calls of [Client] and [Session], and
-// to each request of those that send several, such as [Client.DeleteAll]. Calls beyond the limit wait in FIFO order.
-// If the context of a waiting call ends, nothing was sent, and the error describes what the call waited for. A
-// request counts from when it is sent until the server answers or the connection is lost, even if its call returned
-// earlier because its context ended.
+// WithMaxInFlight limits how many of this program's requests are in flight at a time, so that a burst of calls doesn't
+// flood the servers. The limit is 1 or more; by default there is none. It applies to the calls of [Client] and
+// [Session], and to each request of those that send several, such as [Client.DeleteAll]. Calls beyond the limit wait in
+// FIFO order. If the context of a waiting call is done first, no request was sent, and the error describes what the
+// call was waiting for. A request counts from when it is sent until the server answers or the connection is lost, even
+// if its call returned earlier because its context was done.
 //
 // The limit does not apply to what the client and the recipes send for themselves: pings, the proof of liveness,
-// contenders, grants, releases, transactions of a hold, kept nodes, values, watches and caches. They never wait
-// behind your calls, so the limit delays no release and shortens no deadline.
+// contenders, grants, releases, transactions of a hold, kept nodes, values, watches and caches. Because they never wait
+// behind your calls, the limit neither delays a release nor shortens a deadline.
 func WithMaxInFlight(n int) Option {
 	return func(o *options) error {
 		if n < 1 {
@@ -148,8 +148,8 @@ func WithMaxInFlight(n int) Option {
 	}
 }
 
-// WithTickTime declares the ensemble's tickTime, as in its zoo.cfg; the default is unknown. If you know it, set it:
-// [Session.ValidUntil] then allows 1.5 ticks where it otherwise allows a quarter of the session timeout; see
+// WithTickTime declares the ensemble's tickTime, as in its zoo.cfg; the default is unknown. Set it if you know it,
+// because [Session.ValidUntil] then allows 1.5 ticks where it otherwise allows a quarter of the session timeout; see
 // docs/design.md.
 func WithTickTime(d time.Duration) Option {
 	return func(o *options) error {
@@ -161,11 +161,11 @@ func WithTickTime(d time.Duration) Option {
 	}
 }
 
-// WithLeastTimeout declares the smallest session timeout that a server of the ensemble may grant. By default the
-// client assumes the smallest that the session has been granted so far. Set it, for example to two ticks, if
-// operators may lower maxSessionTimeout below [WithSessionTimeout] while clients run. Whenever the client asks a
-// server to resume the session, [Session.ValidUntil] then assumes this timeout, counted from the request, until a
-// server answers. The trade-off: holds end if no server answers for that long, as in a leader election that takes
+// WithLeastTimeout declares the smallest session timeout that a server of the ensemble may grant. By default the client
+// assumes the smallest that the session has been granted so far. Set it, for example to two ticks, if operators may
+// lower maxSessionTimeout below [WithSessionTimeout] while clients run. Whenever the client asks a server to resume the
+// session, [Session.ValidUntil] then assumes this timeout, counted from the request, until a server answers. The
+// trade-off is that holds end if no server answers for that long, for example during a leader election that takes
 // longer. A server that hangs up has not answered.
 func WithLeastTimeout(d time.Duration) Option {
 	return func(o *options) error {
@@ -199,8 +199,8 @@ type BackOff interface {
 // WithBackOff sets the pauses between failed rounds over the servers' addresses, and between sessions that fail. By
 // default they grow exponentially from 50 ms to a sixth of the session timeout, but at most 5 seconds, randomized by
 // ±50 %, and never stop. While the client has holds, it halves these default pauses, but not those of a policy set
-// here. If a policy says stop, the client starts a new one; if that one says stop at once, the pause is 5 seconds.
-// Only Close ends the attempts.
+// here. If a policy says stop, the client starts a new one; if that one immediately says stop, too, the pause is 5
+// seconds. The attempts end only when the client is closed.
 func WithBackOff(newBackOff func() BackOff) Option {
 	return func(o *options) error {
 		if newBackOff == nil {
@@ -258,11 +258,11 @@ func WithTLS(config *tls.Config) Option {
 	}
 }
 
-// WithTLSFunc is like [WithTLS], but for certificates that change, such as those with a lifetime of hours; the
-// default is plain TCP. It calls config once in the constructor, and then before each connection. An established
-// connection keeps its configuration, so replacing files interrupts nothing.
+// WithTLSFunc is like [WithTLS], but for certificates that change, such as those with a lifetime of hours; the default
+// is plain TCP. The constructor calls the config function once, and the client calls it again before each connection.
+// Since an established connection keeps its configuration, replacing files doesn't interrupt it.
 //
-// If a later call of config fails, for example between the writes of two files, the client logs the error and
+// If a later call of the function fails, for example between the writes of two files, the client logs the error and
 // connects with the previous configuration.
 func WithTLSFunc(config func() (*tls.Config, error)) Option {
 	return func(o *options) error {
@@ -277,8 +277,8 @@ func WithTLSFunc(config func() (*tls.Config, error)) Option {
 	}
 }
 
-// WithDialer sets the function that connects to a server; the default is [net.Dialer.DialContext]. The function
-// receives the address as in the connect string, because the client then resolves no names itself. If a name has
+// WithDialer sets the function that connects to a server; the default is [net.Dialer.DialContext]. With this option the
+// client doesn't resolve names itself, so the function receives the address as in the connect string. If a name has
 // several addresses, the function chooses one of them.
 func WithDialer(dial DialFunc) Option {
 	return func(o *options) error {
@@ -291,17 +291,17 @@ func WithDialer(dial DialFunc) Option {
 }
 
 // WithServers sets a function that returns the servers; the default is those of the connect string. Use it if servers
-// come and go and something else, such as a service registry, knows where they are. A server is "host:port", or a
-// host with port 2181. The client calls the function before each round of connection attempts, and never while it is
-// connected, so it finds new servers when it needs them, while a server that leaves the list keeps its clients until
-// it stops.
+// come and go and something else, such as a service registry, knows where they are. A server is "host:port", or a host
+// with port 2181. The client calls the function before each round of connection attempts, and never while it is
+// connected. As a result, it finds new servers when it needs them, while a server that leaves the list keeps its
+// clients until it stops.
 //
-// The function must return when its context ends, after half of [WithConnectTimeout]; a round waits for it, and holds
-// lose that time. If it fails or returns no server, the client keeps the last list, initially that of the connect
-// string. Malformed servers are left out. The client logs the first of several such errors in a row.
+// The function must return when its context is done, after half of [WithConnectTimeout], because a round waits for it,
+// and holds lose that time. If it fails or returns no server, the client keeps the last list, initially that of the
+// connect string. Malformed servers are skipped. Of several such errors in a row, the client logs only the first.
 //
-// All servers must belong to one ensemble, which ZooKeeper gives clients no way to check. A client that is led to
-// another ensemble loses its session, and its locks there exclude no client of the first one.
+// All servers must belong to one ensemble, which ZooKeeper gives clients no way to check. A client that is directed to
+// another ensemble loses its session, and its locks there don't exclude the clients of the first one.
 func WithServers(servers func(ctx context.Context) ([]string, error)) Option {
 	return func(o *options) error {
 		if servers == nil {
@@ -320,17 +320,17 @@ func WithServers(servers func(ctx context.Context) ([]string, error)) Option {
 
 // WithEnsembleTracking follows the dynamic configuration of the ensemble, as Curator's EnsembleTracker does; the
 // default is off. Use it if operators add and remove servers with reconfig while clients run. The client watches
-// /zookeeper/config, even below a chroot, and tries the servers listed there in addition to those of the connect
-// string or [WithServers]. It does not leave a server that answers.
+// /zookeeper/config, even below a chroot, and tries the servers listed there in addition to those of the connect string
+// or [WithServers]. Tracking by itself doesn't make the client leave a server that answers.
 //
-// It uses each server's client address; with [WithTLS] the secure one if there is one (ZooKeeper 3.10). It replaces
-// 0.0.0.0 with the host, or hosts, that the other servers use. Servers without a client address, as in a static
-// configuration, are left out. If clients reach the servers by another route, such as a proxy, the configured
-// addresses may lead nowhere: the client alternates between them and the given servers.
+// The client uses each server's client address, or with [WithTLS] its secure one if there is one (ZooKeeper 3.10). It
+// replaces 0.0.0.0 with the host, or hosts, that the other servers use. Servers without a client address, as in a
+// static configuration, are skipped. If clients reach the servers by another route, such as a proxy, the configured
+// addresses may be unreachable, and the client then alternates between them and the given servers.
 //
-// A configuration with a smaller version than an earlier one is ignored. Beyond that, ZooKeeper gives clients no way
-// to tell ensembles apart. Whoever may reconfigure the ensemble can direct clients to any server, which receives
-// their credentials: use TLS.
+// A configuration with a smaller version than an earlier one is ignored. Beyond that, ZooKeeper gives clients no way to
+// tell ensembles apart. Use TLS, because whoever may reconfigure the ensemble can direct clients to any server, which
+// then receives their credentials.
 func WithEnsembleTracking() Option {
 	return func(o *options) error {
 		o.Members = func(config []byte) (uint64, []string, error) { return membersOf(string(config), o.tls != nil) }
@@ -338,20 +338,21 @@ func WithEnsembleTracking() Option {
 	}
 }
 
-// WithRebalance lets the client move to another server, to balance load across servers; the default is never. The
-// client picks a random moment within the given duration after one of these events:
+// WithRebalance lets the client move to another server in order to balance load across servers; the default is never.
+// The client picks a random moment within the given duration after one of these events:
 //
-//   - The client lost its connection. After a rolling restart all clients are on the servers that restarted first;
-//     each then picks a random server, possibly its current one. Choose the duration of several such restarts, such
-//     as 10 minutes.
-//   - The servers found by [WithEnsembleTracking] changed. Clients leave a server that has left the ensemble. If
-//     there are more servers than before, some clients of each move to the new ones, such as a fifth when a fifth
-//     server is added, as computed by updateServerList of the Java client.
+//   - The client lost its connection. This is useful after a rolling restart, when all clients are on the servers that
+//     restarted first; each client then picks a random server, possibly its current one. Choose a duration that covers
+//     several such restarts, such as 10 minutes.
+//   - The servers found by [WithEnsembleTracking] changed. Clients leave a server that has left the ensemble. If there
+//     are more servers than before, some of each server's clients move to the new ones. For example, a fifth of them
+//     move when a fifth server is added. The share is computed as in updateServerList of the Java client.
 //
-// To move, the client reconnects. The session and its holds survive, and the client is suspended for a few round trips.
+// To move, the client reconnects. The session and its holds survive, but the client is suspended for a few round trips.
 // It moves only when no requests are outstanding, no hold was created with WithLossOnSuspend, and all holds are valid
-// for more than half of the session timeout and more than 2.5 times [WithConnectTimeout]. If that is not so at the
-// moment picked, the client keeps trying for another period of the given length, and then stays on its current server.
+// for more than half of the session timeout and more than 2.5 times [WithConnectTimeout]. If these conditions aren't
+// met at the chosen moment, the client keeps trying for another period of the given length, and then stays on its
+// current server.
 func WithRebalance(within time.Duration) Option {
 	return func(o *options) error {
 		if within <= 0 {
@@ -366,7 +367,7 @@ func WithRebalance(within time.Duration) Option {
 // default there is no preference. The function receives a server as in the connect string, with its port, when the
 // client learns of it.
 //
-// A client that reaches no preferred server connects to another one, and stays there. With [WithRebalance] it keeps
+// A client that can't reach a preferred server connects to another one, and stays there. With [WithRebalance] it keeps
 // trying to return, each time within that period, and moves only among preferred servers. Each preferred server that
 // drops packets costs [WithConnectTimeout] before others are tried, and holds lose that time.
 func WithPreferredServers(prefer func(server string) bool) Option {
@@ -432,11 +433,12 @@ func WithACL(acl []zk.ACL) Option {
 // called for all nodes that the client, its subs and recipes create: contenders, members, values and the containers
 // above them, including those of the chroot. It does not change existing nodes; see [Client.SetACL].
 //
-// The function receives the path on the server, chroot included, but without what servers append to it: the path of a
-// contender is "/locks/a/_c_<uuid>-lock-", without its number. The function is called before each request, by several
-// goroutines, and perhaps twice for one node: it must return at once, and always return the same list for a path.
+// The function receives the path on the server, chroot included, but without what servers append to it. For example,
+// the path of a contender is "/locks/a/_c_<uuid>-lock-", without its number. Because the function is called before each
+// request, by several goroutines, and perhaps twice for one node, it must return immediately and always return the same
+// list for a path.
 //
-// A create fails with zk.ErrInvalidACL, before any request, if an entry has no scheme or unknown permissions.
+// A create fails with zk.ErrInvalidACL, before sending any request, if an entry has no scheme or unknown permissions.
 func WithACLFunc(acl func(path string) []zk.ACL) Option {
 	return func(o *options) error {
 		if acl == nil {
@@ -448,7 +450,7 @@ func WithACLFunc(acl func(path string) []zk.ACL) Option {
 }
 
 // WithIdentity sets the name under which this client appears to others, as the data of its contenders, so that you
-// can tell from a queue which process holds and which ones wait; the default is "host/pid".
+// can tell from a queue which process holds and which ones wait; the default is "host/pid". An empty id is an error.
 func WithIdentity(id string) Option {
 	return func(o *options) error {
 		if id == "" {

@@ -10,17 +10,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Session is one ZooKeeper session, which is proven alive until it ends for good. An operation issued on it runs in
-// that session or fails, and nothing that belongs to it ever runs in a later session. A Session is safe for
-// concurrent use. Its paths are those of the client that it came from.
+// Session is a single ZooKeeper session, which ends once and for all. An operation issued on it either runs in that
+// session or fails, and nothing that belongs to it ever runs in a later session. A Session is safe for concurrent use.
+// Its paths are relative to the root of the client that it came from.
 //
-// A session ends when the server reports that it has expired, when nothing is answered for a whole timeout, when the
-// client is closed, when all servers refuse the credentials, or when it is resumed with a timeout too long to prove,
-// whichever comes first.
+// A session ends when the server reports that it has expired, when no server answers for a whole session timeout, when
+// the client is closed, when all servers refuse the credentials, or when it is resumed with a timeout too long to
+// prove, whichever comes first.
 //
-// Session has the operations whose effect must not outlive it: watches, ephemeral nodes, and transactions that
-// include them. [Client] has the others. To change a node in this session or not at all, send a [Session.Multi] of
-// one operation.
+// Session has the operations whose effect must not outlive it: watches, ephemeral nodes, and transactions that include
+// them. [Client] has the others. To change a node either in this session or not at all, send a [Session.Multi] of one
+// operation.
 type Session struct{ inner *session.Session }
 
 // ID returns the session's id, assigned by the server. It is the EphemeralOwner in the Stat of the session's
@@ -30,33 +30,33 @@ func (s *Session) ID() int64 { return s.inner.ID() }
 // Timeout returns the session timeout that the server granted, which may differ from the one requested.
 func (s *Session) Timeout() time.Duration { return s.inner.Timeout() }
 
-// ValidUntil returns the time until which the session is proven to be alive: before it, no server removes the
-// session's ephemeral nodes. It advances while servers answer, and moves back while a server may be resuming the
-// session with a shorter timeout, so call it again rather than keep the result. The package documentation describes
+// ValidUntil returns the time until which the session is proven to be alive; before then, no server removes the
+// session's ephemeral nodes. It advances as servers answer, and moves back while a server may be resuming the session
+// with a shorter timeout, so call ValidUntil again rather than keeping the result. The package documentation describes
 // what the proof depends on and what it does not cover.
 func (s *Session) ValidUntil() time.Time { return s.inner.ValidUntil() }
 
 // Done returns a channel that is closed when the session ends.
 func (s *Session) Done() <-chan struct{} { return s.inner.Done() }
 
-// Err returns nil while the session is alive, and afterwards a [*zkrecipes.LostError], which all calls on the session
-// then return.
+// Err returns nil while the session is alive, and a [*zkrecipes.LostError] afterwards. All calls on the session then
+// return the same error.
 func (s *Session) Err() error { return s.inner.Err() }
 
 // GetW returns a node's data and Stat, and sets a watch: a channel that is closed once, when the data first changes
 // or the node is deleted. For a missing node it returns zk.ErrNoNode and no watch.
 //
 // A watch also fires, without a change, when the client has reconnected, when the session ends, and when a recipe
-// removes the client's watches on the node, for example a cache that is closed. When it fires, read again and decide by
-// what you read; if the session has ended, read in the next one, from [Client.Session]. Nothing needs to be closed.
-// Watches are shared: a session has at most one for each path and kind, for any number of callers. The results are
-// those of go-zookeeper's GetW, with a channel in place of an event.
+// removes the client's watches on the node, for example because a cache is closed. When it fires, read again and decide
+// based on what you read; if the session has ended, read in the next one, from [Client.Session]. You don't have to
+// close anything. Watches are shared, so a session has at most one for each path and kind, for any number of callers.
+// The results are those of go-zookeeper's GetW, with a channel in place of an event.
 //
-// A watch does not fire at a change whose event is lost. For example, servers since 3.8.4 and 3.9.2 withhold the event
-// if the client may not read the node at that moment. Read again from time to time, or follow the node with
+// A watch doesn't fire at a change whose event is lost. For example, servers since 3.8.4 and 3.9.2 withhold the event
+// if the client may not read the node at that moment. Therefore, read again from time to time, or follow the node with
 // [Client.Watch], which does so.
 //
-// Errors: the server's error, in which case there is no watch; [Session.Err] if the session has ended;
+// Errors: the server's error, in which case there is no watch; [Session.Err] if the session has ended; or
 // context.Cause(ctx), with what the call was waiting for.
 func (s *Session) GetW(
 	ctx context.Context, path string,
@@ -65,9 +65,9 @@ func (s *Session) GetW(
 	return data, stat, w.Fired(), err
 }
 
-// ExistsW reports whether a node exists, and returns its Stat, with a watch on its creation, its data and its
-// deletion; see [Session.GetW]. A watch on a missing node stays on the server until it fires, so use ExistsW for
-// paths that will come to exist, or for few paths.
+// ExistsW reports whether a node exists, and returns its Stat, with a watch on its creation, its data and its deletion;
+// see [Session.GetW]. Because a watch on a missing node stays on the server until it fires, use ExistsW only for paths
+// that will eventually exist, or for a small number of paths.
 //
 // Errors: those of GetW, except that a missing node is not an error.
 func (s *Session) ExistsW(
@@ -95,12 +95,12 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode int
 	return s.inner.Create(s.inner.Bounded(ctx), path, data, mode, acl...)
 }
 
-// Multi applies all of the operations or none, and returns one result for each; see [zkrecipes.OpCreate],
-// [zkrecipes.OpSet], [zkrecipes.OpDelete] and [zkrecipes.OpCheck]. It cannot create containers.
+// Multi applies either all of the operations or none of them, and returns one result for each; see
+// [zkrecipes.OpCreate], [zkrecipes.OpSet], [zkrecipes.OpDelete] and [zkrecipes.OpCheck]. It cannot create containers.
 //
-// Errors: no operation, or one that is malformed or has another [zkrecipes.Root], before any request; the error for
-// the operation that was refused, an [*zkrecipes.OpError] with its path, and nothing was applied; ErrUnknownOutcome
-// if the reply was lost.
+// Errors: no operation, or one that is malformed or has another [zkrecipes.Root], before sending any request; the error
+// for the operation that was refused, an [*zkrecipes.OpError] with its path, in which case nothing was applied;
+// ErrUnknownOutcome if the reply was lost.
 func (s *Session) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return s.inner.Multi(s.inner.Bounded(ctx), ops...)
 }

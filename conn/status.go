@@ -28,9 +28,9 @@ type Status struct {
 	// Holds is how many contenders of this client are granted now, including those of its [Client.Sub] clients. Nested
 	// holds count once.
 	Holds int
-	// LastAnswer is when a server's newest answer arrived, even if that was in an earlier session, and RoundTrip is
-	// the time between that answer and its request. Pings count, so both are at most a third of the session timeout
-	// old while the client is connected.
+	// LastAnswer is when the most recent answer from a server arrived, even if that was in an earlier session, and
+	// RoundTrip is the time between that answer and its request. Pings count, so both are at most a third of the
+	// session timeout old while the client is connected.
 	LastAnswer time.Time
 	RoundTrip  time.Duration
 	// LastError is why an attempt to connect, a connection or a session failed most recently, and LastErrorAt is when.
@@ -39,7 +39,7 @@ type Status struct {
 	LastErrorAt time.Time
 }
 
-// Status returns the connection's and the session's state. It sends nothing and does not wait.
+// Status returns the connection's and the session's state. It returns immediately and sends no request.
 func (c *Client) Status() Status {
 	s := c.inner().Status()
 	return Status{

@@ -35,8 +35,8 @@ func (e *StaleError) Is(target error) bool { return target == ErrStale }
 
 // Store keeps the highest token that each resource has seen. It must be safe for concurrent use.
 type Store interface {
-	// Raise makes t the highest token of resource, unless the store has a higher one, and returns the highest token
-	// afterwards. It is atomic: of any two calls for a resource, one sees the other's result. If Raise returns no
+	// Raise makes t the highest token of the resource, unless the store has a higher one, and returns the highest token
+	// afterwards. It is atomic, so of any two calls for a resource, one sees the other's result. If Raise returns no
 	// error, the store keeps the returned token as long as it keeps anything.
 	//
 	// After an error the store may or may not have kept t. Both are safe, because the gate did not admit t.
@@ -52,14 +52,14 @@ type Gate struct {
 // New returns a gate that records tokens in store.
 func New(store Store) *Gate { return &Gate{store: store} }
 
-// Admit returns nil and records t if resource has seen no token above t. You can present a token any number of times:
-// it is admitted until a higher one is presented. Call Admit at the first read of a section, and in one step with the
-// access that it guards (see the package documentation).
+// Admit returns nil and records t, unless the resource has seen a higher token. You can present a token any number of
+// times, and it is admitted until a higher one is presented. Call Admit at the first read of a section, and in one step
+// with the access that it guards (see the package documentation).
 //
-// After an error t was not admitted: read and write nothing on its behalf. No lower token is admitted after a higher
-// one, even if calls run concurrently or the store fails.
+// After an error, t was not admitted, and you must not read or write anything on its behalf. No lower token is admitted
+// after a higher one, even if calls run concurrently or the store fails.
 //
-// Errors: a [*StaleError]; [ErrInvalid] for an empty resource or a token that is not positive; the store's error.
+// Errors: a [*StaleError]; [ErrInvalid] for an empty resource or a token that is not positive; or the store's error.
 func (g *Gate) Admit(ctx context.Context, resource string, t zkrecipes.Token) error {
 	switch {
 	case g == nil || g.store == nil:

@@ -28,17 +28,17 @@ const (
 // File is a [Store] in a file on a local disk: a token that was admitted stays admitted across crashes of the process
 // and of the machine. The file is a log of text lines, one for each raise, which is rewritten from time to time.
 //
-// A raise takes one write and one fsync; presenting a token again, or a stale one, takes neither. Raises are
+// A raise takes one write and one fsync, while presenting a token again, or a stale one, takes neither. Raises are
 // serialized. After a disk error every call fails until you reopen the file, because it is unknown what reached the
 // disk.
 //
 // # Several processes
 //
 // A File has exclusive use of the file while it is open. If only one process needs it, open it once and keep it open.
-// If several processes on one machine need it, each must open it for one section at a time: open, [Gate.Admit], read
-// or write what the lock protects, Close. That also makes the check and the access one step, since no other process
-// is admitted in between. A process that is suspended in such a section blocks the others until it resumes or is
-// killed, in which case the system closes the file. Waiting is not fair.
+// If several processes on one machine need it, each must open it for one section at a time: open, [Gate.Admit], read or
+// write what the lock protects, Close. That also makes the check and the access one step, because no other process is
+// admitted in between. Waiting is not fair, and a process that is suspended in such a section blocks the others until
+// it resumes or is killed, in which case the system closes the file.
 //
 // # Files and permissions
 //
@@ -48,9 +48,9 @@ const (
 // may not keep them because it is neither the owner nor root. Access control lists and labels are not kept. OpenFile
 // follows symbolic links at path, but not at the other two names.
 //
-// If the file is deleted, the fence forgets its tokens; if the lock file is deleted, two processes can open the file
-// at once. A hard link or a copy becomes a separate fence. Do not use a File on a network file system whose locks or
-// fsync are only local.
+// If the file is deleted, the fence forgets its tokens, and if the lock file is deleted, two processes can open the
+// file at the same time. A hard link or a copy becomes a separate fence. Do not use a File on a network file system
+// whose locks or fsync are only local.
 type File struct {
 	path string
 	lock *os.File
@@ -64,12 +64,12 @@ type File struct {
 }
 
 // OpenFile opens or creates the store at path, whose directory must exist. If another File has it open, OpenFile waits
-// until that File is closed or ctx ends. If a crash left an unfinished record at the end of the file, OpenFile drops
-// it, since it was never acknowledged.
+// until that File is closed or ctx is done. If a crash left an unfinished record at the end of the file, OpenFile drops
+// it, because it was never acknowledged.
 //
-// Errors: context.Cause(ctx), with [ErrInUse] if another File has the file open; [ErrInvalid] for an empty path;
-// [ErrCorrupt] if the file is damaged in any other way, which an operator has to resolve, because a fence that forgets
-// protects nothing; errors of the file system.
+// Errors: context.Cause(ctx), with [ErrInUse] if another File has the file open; [ErrInvalid] for an empty path; errors
+// of the file system; or [ErrCorrupt] if the file is damaged in any other way. An operator has to resolve the last one,
+// because a fence that forgets protects nothing.
 func OpenFile(ctx context.Context, path string) (*File, error) {
 	f := &File{turn: make(chan struct{}, 1)}
 	if err := f.open(ctx, path); err != nil {
@@ -167,10 +167,10 @@ func resolve(path string) (string, error) {
 	return "", fmt.Errorf("%s: more than %d symbolic links", path, most)
 }
 
-// Raise implements [Store]. If ctx ends while other raises are in progress, Raise gives up; a write that has begun is
-// not interrupted.
+// Raise implements [Store]. If ctx is done while other raises are in progress, Raise gives up, but a write that has
+// begun is not interrupted.
 //
-// Errors: [os.ErrClosed]; context.Cause(ctx); errors of the file system.
+// Errors: [os.ErrClosed], context.Cause(ctx), or an error of the file system.
 func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (zkrecipes.Token, error) {
 	if ctx == nil {
 		return 0, fmt.Errorf("%w: the context is nil", ErrInvalid)
@@ -197,10 +197,10 @@ func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (z
 	return t, nil
 }
 
-// Close releases the file to others. It waits for a raise in progress, and is idempotent. Later raises fail with
-// [os.ErrClosed].
+// Close waits for a raise in progress, and then releases the file to others. It is idempotent, and later raises fail
+// with [os.ErrClosed].
 //
-// Errors: those of the file system; what was raised is kept nevertheless.
+// Errors: those of the file system, in which case what was raised is kept nevertheless.
 func (f *File) Close() error {
 	<-f.turn
 	defer func() { f.turn <- struct{}{} }()

@@ -52,9 +52,10 @@ type Contender struct {
 	Key string
 }
 
-// Parse parses a node's name like Curator's sorter: the key is what follows the last kind. A contender has one of the
-// given kinds, by default any except KazooLease, and its key is a sequence number, so a lock at /locks/clock-sync is
-// not a contender of a lock at /locks. The GUID is ignored, because other libraries may have none.
+// Parse parses a node's name in the same way as Curator's sorter, so the key is what follows the last kind. A contender
+// has one of the given kinds, by default any except KazooLease, and its key is a sequence number. As a result, a lock
+// at /locks/clock-sync is not a contender of a lock at /locks. The GUID is ignored, because other libraries may have
+// none.
 func Parse(name string, kinds ...string) (c Contender, ok bool) {
 	if len(kinds) == 0 {
 		kinds = numbered
@@ -83,9 +84,9 @@ func (c Contender) Exhausted() bool {
 	return len(c.Key) != 10 || !onlyDigits(c.Key) || c.Key >= "2147483647"
 }
 
-// Compare orders contenders like Curator, by the key as text, even past the end of the sequence. Two keys are equal
-// only for a writer and the reader that it was downgraded to. Their order does not matter, as long as all clients
-// agree on it.
+// Compare orders contenders in the same way as Curator, by the key as text, even past the end of the sequence. Two keys
+// are equal only for a writer and the reader that it was downgraded to. The order of these two doesn't matter, as long
+// as all clients agree on it.
 func Compare(a, b Contender) int {
 	if c := strings.Compare(a.Key, b.Key); c != 0 {
 		return c
@@ -93,9 +94,9 @@ func Compare(a, b Contender) int {
 	return cmp.Or(-strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
 }
 
-// Ahead returns the index of the contender that the one at index me waits for in a sorted queue, or -1 if it holds.
-// The holders are the first contender, a reader with no writer ahead, and the reader that the first writer was
-// downgraded to. A waiter at the door of a semaphore waits as for a lock. Curator's readers may wait for a different
+// Ahead returns the index of the contender that the one at index me waits for in a sorted queue, or -1 if it holds. The
+// holders are the first contender, a reader with no writer ahead, and the reader that the first writer was downgraded
+// to. A waiter at the door of a semaphore waits as it would for a lock. Curator's readers may wait for a different
 // contender.
 func Ahead(queue []Contender, me int) int {
 	switch c := queue[me]; {

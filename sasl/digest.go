@@ -20,8 +20,8 @@ const (
 // longestChallenge is the limit set by RFC 2831.
 const longestChallenge = 2048
 
-// Digest returns the mechanism DIGEST-MD5 (RFC 2831). The password never leaves the client, and the server proves
-// that it knows the password, too. MD5 is outdated: use TLS where others can eavesdrop.
+// Digest returns the mechanism DIGEST-MD5 (RFC 2831). The password never leaves the client, and the server proves that
+// it knows the password, too. Because MD5 is outdated, use TLS where others can eavesdrop.
 //
 // Errors: an empty user or password; a user that has control characters or is not UTF-8.
 func Digest(user, password string) (Mechanism, error) {
@@ -32,11 +32,11 @@ func Digest(user, password string) (Mechanism, error) {
 }
 
 // DigestFunc is like [Digest], but for a password that may change, such as one in a file that is replaced. The client
-// calls password before each connection, from several goroutines; ctx ends when the client abandons that connection.
-// If password fails or returns an empty string, the attempt to connect fails too, and the client tries another
-// server. An established connection is not affected by a new password.
+// calls the password function before each connection, from several goroutines. The function's ctx is done when the
+// client abandons that connection. If the function fails or returns an empty string, the attempt to connect fails too,
+// and the client tries another server. A new password has no effect on an established connection.
 //
-// Errors: an empty user, or one that has control characters or is not UTF-8; a nil password.
+// Errors: an empty user, or one that has control characters or is not UTF-8; a nil password function.
 func DigestFunc(user string, password func(ctx context.Context) (string, error)) (Mechanism, error) {
 	if user == "" || password == nil {
 		return nil, errors.New("sasl: DIGEST-MD5 needs a user and a password")

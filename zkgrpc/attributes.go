@@ -36,8 +36,8 @@ func from(a *attributes.Attributes) (discovery.Instance, bool) {
 	return i.Instance, ok
 }
 
-// Weight returns the weight that an instance declares in its metadata "weight". If there is none, or it is not a
-// whole number, Weight returns otherwise. An instance with weight 0 should receive no calls.
+// Weight returns the weight that an instance declares in its metadata "weight". If there is none, or it is not a whole
+// number, the result is the parameter otherwise. An instance with weight 0 should receive no calls.
 func Weight(i discovery.Instance, otherwise uint32) uint32 {
 	weight, err := strconv.ParseUint(i.Metadata["weight"], 10, 32)
 	if err != nil {

@@ -13,54 +13,56 @@
 //
 //	err := zkgrpc.Serve(ctx, server, listener, d, discovery.Instance{Service: "orders"})
 //
-// Nothing is registered globally. Configure a balancer in the service config, as above: without one, gRPC uses
+// Nothing is registered globally. Configure a balancer in the service config, as above, because without one gRPC uses
 // pick_first, and every channel calls only the oldest instance.
 //
 // # What is guaranteed
 //
-// A channel has the addresses in the newest view from discovery.Watch: those of all instances that have a port, are
-// not disabled, and whose entry has no error. If two instances have the same address, it uses the newer one. A change
-// of weight breaks no connection.
+// A channel has the addresses in the latest view from discovery.Watch: those of all instances that have a port, are not
+// disabled, and whose entry has no error. If two instances have the same address, it uses the newer one. A change to
+// the weight doesn't break a connection.
 //
-// [Serve] registers the server once its listener accepts connections. When its context ends, it removes the server from
-// ZooKeeper, waits for the settle time, and only then stops it; a removal that takes too long delays the stop only by
-// the time set with [WithRemoval]. Calls in progress at a drain complete as usual.
+// [Serve] registers the server once its listener accepts connections. When the context is done, it removes the server
+// from ZooKeeper, waits for the settle time, and only then stops it. A removal that takes too long delays the stop only
+// by the time set with [WithRemoval]. Calls in progress at a drain complete as usual.
 //
 // # Disconnects, expiry and close
 //
-// While the client is disconnected from ZooKeeper, the channel keeps its addresses, and one warning is logged. The
-// same applies if its session expires, or if the client is closed. If a channel gets no view within 5 seconds of
-// starting, its calls fail with the reason, unless they wait for ready. If a node may not be read, the channel keeps
-// its addresses too, and the resolver tries again after 30 seconds, or as early as after 1 second if a connection
+// While the client is disconnected from ZooKeeper, the channel keeps its addresses, and one warning is logged. The same
+// applies if its session expires, or if the client is closed. If a channel gets no view within 5 seconds of starting,
+// its calls fail with the reason, unless they wait for ready. If the client isn't permitted to read a node, the channel
+// keeps its addresses too, and the resolver tries again after 30 seconds, or as early as after 1 second if a connection
 // fails.
 //
-// A server whose session expires disappears from the channels, although it may still serve. It reappears by itself in
-// its next session. Closing a channel ends its resolver.
+// A server whose session expires disappears from the channels, even though it may still be serving. It reappears by
+// itself in its next session. Closing a channel ends its resolver.
 //
 // # Logging
 //
 // Messages begin with "zkgrpc:" and have the keys service and base:
 //
 //   - Warn, "no answer of zookeeper": the channel keeps its addresses, which are as of asOf. Info, "zookeeper answers
-//     again": lasted is how long that was.
+//     again": the key lasted is how long that was.
 //   - Warn, "service cannot be followed": the watch ended with an error, or never began.
 //   - Warn, "service has no instance that can be called": calls fail until there is one.
 //   - Warn, "instance is left out", logged once: its entry has an error, or it has no port of the required kind.
 //
 // # What is not guaranteed
 //
-// A server that crashes stays listed until its session expires. Its connections break at once, so a balancer with
-// several connections, such as round_robin, calls the others. Calls in progress fail; use a retry policy for them. A
-// machine that is cut off from clients breaks no connection; use keepalive on the client, or a deadline.
+// A server that crashes stays listed until its session expires. Because its connections break immediately, a balancer
+// with several connections, such as round_robin, calls the others. Calls in progress fail, so use a retry policy for
+// them. However, a machine that is cut off from clients doesn't break any connection; to detect that, use keepalive on
+// the client, or a deadline.
 //
-// A server may hang while its client still answers. Use gRPC's health checks for that; see healthCheckConfig in
+// A server may hang while its client still answers. To detect that, use gRPC's health checks; see healthCheckConfig in
 // gRPC's service config.
 //
 // # Cost
 //
 // A channel follows the service as package discovery describes, with one watch on the list and one on each instance.
 // Each channel has its own watch, but the channels of one client share the watches that the server holds. A channel
-// that is idle, which by default means half an hour without calls, follows nothing. A server is one ephemeral node.
+// that is idle, which by default means half an hour without calls, does not follow the service. A server takes one
+// ephemeral node.
 //
 // # Balancers
 //

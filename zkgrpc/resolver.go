@@ -55,12 +55,12 @@ func WithTLSPort() Option {
 }
 
 // NewResolver returns a builder for grpc.WithResolvers. It resolves targets such as zk:///orders to the instances of
-// the service orders. The ensemble and the path are those of d, so the target has no host. A builder serves any
+// the service orders. The target has no host, because the ensemble and the path are those of d. A builder can serve any
 // number of channels.
 //
-// While d's client is disconnected, channels keep their addresses, and this is logged. If a channel gets no view
-// within 5 seconds of starting, calls that do not wait for ready fail with the reason. When the client is closed, the
-// channels keep their addresses for good.
+// While d's client is disconnected, channels keep their addresses, and this is logged. If a channel gets no view within
+// 5 seconds of starting, calls that don't wait for ready fail with the reason. When the client is closed, the channels
+// keep their addresses for good.
 //
 // Errors: a nil discovery; an invalid option. An invalid target is an error from grpc.NewClient, or from its first
 // call.

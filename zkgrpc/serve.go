@@ -23,8 +23,8 @@ func WithRegister(opts ...discovery.RegisterOption) ServeOption {
 	}
 }
 
-// WithRegistered makes Serve call f when the server is registered. f may keep the registration, to change the weight
-// or to remove the server for a while. It must not block.
+// WithRegistered makes Serve call f when the server is registered. The function may keep the registration in order to
+// change the weight or to remove the server for a while. It must not block.
 func WithRegistered(f func(*discovery.Registration)) ServeOption {
 	return func(s *serving) error {
 		if f == nil {
@@ -47,8 +47,8 @@ func WithRemoval(most time.Duration) ServeOption {
 	}
 }
 
-// WithSettle sets how long the server continues to serve after its removal from ZooKeeper, so that clients notice; 0
-// or more, the default is 1 second.
+// WithSettle sets how long the server continues to serve after its removal from ZooKeeper, so that clients can notice.
+// It must be 0 or more; the default is 1 second.
 func WithSettle(d time.Duration) ServeOption {
 	return func(s *serving) error {
 		if d < 0 {
@@ -81,18 +81,18 @@ type serving struct {
 	removal, settle, grace time.Duration
 }
 
-// Serve serves calls from the listener, and keeps the server registered as an instance. If the instance has no port,
-// it gets the listener's. While ZooKeeper is unavailable, the server serves and Serve waits.
+// Serve serves calls from the listener, and keeps the server registered as an instance. If the instance has no port, it
+// gets the listener's. While ZooKeeper is unavailable, the server already serves, and Serve waits to register it.
 //
-// When ctx ends, Serve drains the server in this order: removal from ZooKeeper, the settle time, GracefulStop. By
+// When ctx is done, Serve drains the server in this order: removal from ZooKeeper, the settle time, GracefulStop. By
 // default that takes at most 27 seconds: 5, 1 and 20, then up to 1 for the handlers of calls that were cut off. Serve
-// does not wait longer for a handler that ignores its context, even with grpc.WaitForHandlers. Give the process that
+// doesn't wait longer for a handler that ignores its context, even with grpc.WaitForHandlers. Give the process that
 // much time to stop, and close its client after Serve returns.
 //
 // When Serve returns, the server is stopped and its listener closed, even on error. If the server fails or is stopped
 // by another caller, Serve removes it from ZooKeeper.
 //
-// Serve returns nil if ctx ended, the server was removed from ZooKeeper, and no calls were cut off.
+// Serve returns nil if ctx is done, the server was removed from ZooKeeper, and no calls were cut off.
 //
 // Errors: an invalid option; those of discovery.Register, such as a *zkrecipes.TakenError; the server's own; a
 // removal that took too long, which continues as long as the client lives; calls that were cut off.

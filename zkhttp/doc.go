@@ -3,14 +3,14 @@
 //
 //	http.Handle("/leader", zkhttp.Leader(e))
 //	http.Handle("/self", zkhttp.Self(e))
-//	http.Handle("/healthz", zkhttp.Health(client))
+//	http.Handle("/readyz", zkhttp.Health(client))
 //
 // # Limits of the server
 //
-// Idle HTTP connections must not use up the file descriptors of a process that holds a lock: a client that cannot
-// open a connection to ZooKeeper loses its session. http.ListenAndServe sets no limits. Use a server with timeouts,
-// on an address that strangers cannot reach, and cap its connections well below the limit of descriptors, for example
-// with LimitListener of golang.org/x/net/netutil:
+// Idle HTTP connections must not use up the file descriptors of a process that holds a lock, because a client that
+// cannot open a connection to ZooKeeper loses its session. Since http.ListenAndServe sets no limits, use a server with
+// timeouts, on an address that strangers cannot reach, and cap its connections well below the limit of descriptors, for
+// example with LimitListener of golang.org/x/net/netutil:
 //
 //	server := &http.Server{
 //		Handler:           mux,
@@ -26,8 +26,8 @@
 // All responses are JSON objects and must not be cached. Times are formatted as in RFC 3339, and fields that end in
 // Seconds are numbers. A response other than 200 has a field "error" that describes the problem.
 //
-//   - [Leader]: 200 with leader, token, path, since and asOf. 404 with asOf if there is no candidate. 503 if no
-//     server answers in time, with asOf and ageSeconds of the newest view, if there is one, but without that view's
+//   - [Leader]: 200 with leader, token, path, since and asOf. 404 with asOf if there is no candidate. 503 if no server
+//     answers in time, with asOf and ageSeconds of the most recent view, if there is one, but without that view's
 //     leader.
 //   - [Self]: 200 with token, path, since, validUntil and validForSeconds while this process leads. 503 otherwise.
 //   - [Health]: 200 with state, server and roundTripSeconds. Otherwise 503 with state, sinceSeconds and error.
@@ -37,8 +37,8 @@
 //
 // # Cost
 //
-// Leader takes a sync and two reads, Health takes a sync. Each waits at most half a second, or until the request ends
-// if that is sooner. Concurrent requests share one query, and none is answered by a query that started before the
-// request arrived, so at most one query is in flight at a time. Self sends no request to a server. The handlers start
-// no goroutines and need no Close.
+// Leader takes a sync and two reads, whereas Health takes only a sync. Each waits at most half a second, or until the
+// HTTP request is done if that is sooner. Concurrent requests share one query, so at most one query is in flight at a
+// time, but no request is answered by a query that started before it arrived. Self sends no request to a server. The
+// handlers start no goroutines and don't have to be closed.
 package zkhttp

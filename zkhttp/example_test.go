@@ -24,11 +24,11 @@ func Example() {
 	mux := http.NewServeMux()
 	mux.Handle("/leader", zkhttp.Leader(e))
 	mux.Handle("/self", zkhttp.Self(e))
-	mux.Handle("/healthz", zkhttp.Health(client))
+	mux.Handle("/readyz", zkhttp.Health(client))
 	server := httptest.NewServer(mux) // an http.Server with timeouts, see the package documentation
 	defer server.Close()
 	show := func() {
-		for _, path := range []string{"/leader", "/self", "/healthz"} {
+		for _, path := range []string{"/leader", "/self", "/readyz"} {
 			answer, err := http.Head(server.URL + path)
 			if err != nil {
 				fmt.Println(err)
@@ -49,10 +49,10 @@ func Example() {
 	// Output:
 	// /leader 404 Not Found
 	// /self 503 Service Unavailable
-	// /healthz 200 OK
+	// /readyz 200 OK
 	// elected
 	// /leader 200 OK
 	// /self 200 OK
-	// /healthz 200 OK
+	// /readyz 200 OK
 	// context canceled
 }

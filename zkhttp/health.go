@@ -20,14 +20,14 @@ type healthBody struct {
 	Error     string  `json:"error,omitempty"`
 }
 
-// Health reports whether the client is healthy: 200 if it is connected, the leader of the ensemble answers within
-// half a second, and the session is proven alive. Otherwise it responds with 503 and describes the problem. Without a
-// connection it responds at once.
+// Health reports whether the client is healthy: 200 if it is connected, the leader of the ensemble answers within half
+// a second, and the session is proven alive. Otherwise it responds with 503 and describes the problem. Without a
+// connection, it responds immediately.
 //
-// Use it for readiness and for alerts, but not as a liveness probe: while ZooKeeper is down, that would restart the
-// process, which does not help.
+// Use it for readiness and for alerts, but not as a liveness probe. While ZooKeeper is down, a liveness probe would
+// restart the process, which doesn't help.
 //
-// It panics if the client is nil.
+// Health panics if the client is nil.
 func Health(c *conn.Client) http.Handler {
 	need(c != nil, "Health", "the client is nil: want one made by conn.Dial")
 	q := newQuestion(func(ctx context.Context) (struct{}, error) { return struct{}{}, prove(ctx, c) })

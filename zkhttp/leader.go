@@ -21,16 +21,16 @@ type leaderBody struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// Leader reports who leads, no older than the request: 200 with the leader's name and token, 404 if there is no
-// candidate, 503 if the servers do not answer within half a second. A 503 reports the age of this handler's newest
-// view, but does not name a leader.
+// Leader reports who leads: 200 with the leader's name and token, 404 if there is no candidate, 503 if the servers do
+// not answer within half a second. The answer is at least as recent as the request. A 503 reports the age of this
+// handler's most recent view, but does not name a leader.
 //
 // If the leader was asked to resign, its name is left out, because the request replaces the name on its node.
 //
-// The leader may change between the response and its use. If that matters to a resource, let the resource check the
+// The leader may change between the response and its use. If that matters to a resource, have the resource check the
 // token.
 //
-// It panics if the election is nil.
+// Leader panics if the election is nil.
 func Leader(e *election.Election) http.Handler {
 	need(e != nil, "Leader", noElection)
 	q := newQuestion(func(ctx context.Context) (zkrecipes.Participant, error) {
@@ -66,14 +66,14 @@ type selfBody struct {
 	ValidFor   float64         `json:"validForSeconds"`
 }
 
-// Self reports whether this process leads through e, in a term of [election.Election.Term]: 200 only while the term's
-// deadline lies ahead, otherwise 503. Pass the election that campaigns, since another object on the same path does
-// not know its terms. Self checks the clock during the request and sends no request to a server.
+// Self reports whether this process leads through the given election, in a term of [election.Election.Term]: 200 only
+// while the term's deadline lies ahead, otherwise 503. Pass the election that campaigns, because another object on the
+// same path does not know its terms. Self checks the clock during the request and sends no request to a server.
 //
-// No other candidate leads before validUntil, unless the term ends earlier. The response may be read late;
-// validForSeconds counts from when it was written.
+// No other candidate leads before validUntil, unless the term ends earlier. Because the response may be read late, note
+// that validForSeconds counts from when it was written.
 //
-// It panics if the election is nil.
+// Self panics if the election is nil.
 func Self(e *election.Election) http.Handler {
 	need(e != nil, "Self", noElection)
 	return view(func(*http.Request) (int, any) {

@@ -11,30 +11,29 @@
 // names that the servers have in their JAAS sections. No name is resolved for this purpose, because a name server's
 // answer would then decide whom the client trusts. To use another principal, see [WithServer].
 //
-// Authentication is mutual: only the owner of the key in the server's keytab can answer, and the client accepts
-// no answer without that proof.
+// Authentication is mutual: only the owner of the key in the server's keytab can answer, and the client doesn't accept
+// an answer without that proof.
 //
 // # Tickets
 //
 // A client requests tickets before it dials, because a server allows little time once the connection is open. Tickets
-// are renewed after four fifths of their lifetime, so a session that moves to a known server needs no key
-// distribution center, unless none answered during the last fifth. A ticket that expires ends neither a connection
-// nor a session.
+// are renewed after four fifths of their lifetime, so a session that moves to a known server needs no key distribution
+// center, unless none answered during the last fifth. The expiry of a ticket does not end a connection or a session.
 //
-// A keytab and a cache are reread for each ticket, so you can replace them. A cache must be renewed by something
-// else, such as kinit -R in a timer. A warning is logged if a new ticket ends no later than the old one, which means
-// that nothing renewed the cache. The principal must stay the same: the mechanism rejects another one.
+// A keytab and a cache are reread for each ticket, so you can replace them, as long as the principal stays the same;
+// the mechanism rejects another one. Something else must renew a cache, such as kinit -R in a timer. If nothing does, a
+// new ticket ends no later than the old one, and a warning is logged.
 //
-// If a server rejects a ticket, its key may be newer than the ticket. The client discards the ticket and retries the
-// same server once with a fresh one. A session and its holds therefore survive a change of the server's key.
+// If a server rejects a ticket, its key may be newer than the ticket. The client then discards the ticket and retries
+// the same server once with a fresh one. As a result, a session and its holds survive a change to the server's key.
 //
 // # Wrong keys
 //
 // Many realms lock a principal after a few attempts with a wrong key. If the key distribution center rejects a key
-// (it is wrong or has expired, or the principal is unknown or locked), the mechanism does not try the same key again
-// for 1 minute, then for 5 and for 25 minutes, and then for an hour each time. Meanwhile Start fails with the reason
-// for the first rejection. A different key in the keytab is tried at once. The pauses apply per [Mechanism], so share
-// one among the clients of a process.
+// (because it is wrong or has expired, or the principal is unknown or locked), the mechanism does not try the same key
+// again for 1 minute, then for 5 and for 25 minutes, and then for an hour each time. Until then, Start fails with the
+// reason for the first rejection. A different key in the keytab is tried immediately. Because the pauses apply per
+// [Mechanism], share one among the clients of a process.
 //
 // # Configuration
 //

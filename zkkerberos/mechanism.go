@@ -29,8 +29,8 @@ type options struct {
 }
 
 // WithServer sets the servers' principal; the default is "zookeeper/_HOST". _HOST is replaced with the host in the
-// connect string. A missing realm is determined by [domain_realm] of the configuration, or else is the client's
-// realm.
+// connect string. If the principal has no realm, [domain_realm] of the configuration determines it; failing that, it is
+// the client's realm.
 func WithServer(principal string) Option {
 	return func(o *options) error {
 		if p, err := parsePrincipal(principal); err != nil || p.realm == "" && strings.Contains(principal, "@") {
@@ -74,8 +74,8 @@ func WithLogger(log *slog.Logger) Option {
 	}
 }
 
-// Keytab returns the mechanism for a principal whose key is in the file. If principal is empty, it is the only one in
-// the file. Without a realm, it belongs to the default realm.
+// Keytab returns the mechanism for a principal whose key is in the file. An empty principal stands for the only one in
+// the file. A principal without a realm belongs to the default realm.
 //
 // Errors: the file or the configuration cannot be read, or has no such principal.
 func Keytab(file, principal string, opts ...Option) (*Mechanism, error) {
@@ -142,8 +142,8 @@ func (m *Mechanism) Start(ctx context.Context, host string) (sasl.Exchange, []by
 	return &exchange{ticket: t, refused: func() { m.tickets.drop(server, t) }}, first, nil
 }
 
-// Close stops renewing tickets. A request to a key distribution center that is in progress ends by itself within
-// seconds. Afterwards Start fails with [ErrClosed]. Close the clients first. Close always returns nil.
+// Close stops renewing tickets, and afterwards Start fails with [ErrClosed]. A request to a key distribution center
+// that is in progress ends by itself within seconds. Close the clients before the mechanism. Close always returns nil.
 func (m *Mechanism) Close() error {
 	m.tickets.close()
 	return nil

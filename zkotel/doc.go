@@ -20,10 +20,10 @@
 //
 // # Across the hand-over
 //
-// ZooKeeper does not propagate a trace from one holder to the next, which is usually another process. What the two
-// have in common is the path and the token, which grows with every acquisition, so acquisitions and holds carry both.
-// Of two holds with the same zkrecipes.path, the one with the larger zkrecipes.token came later. If a resource checks
-// tokens, let it add the token to its own span, so that you can find that span by the token.
+// ZooKeeper does not propagate a trace from one holder to the next, which is usually another process. What the two have
+// in common is the path and the token, which grows with every acquisition, so acquisitions and holds carry both. Of two
+// holds with the same zkrecipes.path, the one with the larger zkrecipes.token came later. If a resource checks tokens,
+// have it add the token to its own span, so that you can find that span by the token.
 //
 // # Attributes
 //
@@ -49,8 +49,8 @@
 // For all other metrics of this library, use zkprom. The attributes are zkrecipes.recipe (cache, node, group or
 // value) and zkrecipes.name, which you choose.
 //
-//   - zkrecipes.view.current: 1 while the client is connected and notified of every change, else 0. For a group
-//     or a value it is what the newest view reported.
+//   - zkrecipes.view.current: 1 while the client is connected and notified of every change, else 0. For a group or a
+//     value it is what the most recent view reported.
 //   - zkrecipes.view.age: how many seconds ago the server had the state that the view shows; absent before the first
 //     view. For a group or a value it is 0 while the view is current.
 //   - zkrecipes.cache.nodes, zkrecipes.cache.size: what the cache holds; the size is in bytes.

@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkotel"
 )
 
-// A program whose spans show how long it waited for a lock, how long it held it, and what it did while holding it.
+// The spans of this program show how long it waited for a lock, how long it held it, and what it did while holding it.
 func Example() {
 	if err := run(context.Background()); err != nil {
 		log.Fatal(err)

@@ -47,8 +47,8 @@ func Node(meter metric.Meter, name string, n *node.Node) (metric.Registration, e
 }
 
 // Group registers a group with a meter under the given name. Pass it the views that [group.Group.Watch] returns, and
-// loop over the views that Group returns instead. The metrics describe the view that the loop received last, and are
-// not current once the loop is over. Unregister the result then.
+// loop over the views that Group returns instead. The metrics describe the most recent view that the loop received, and
+// stop being current once the loop is over; unregister the result then.
 //
 // Errors: a nil meter; nil views; the meter's errors.
 func Group(

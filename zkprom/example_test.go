@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkprom"
 )
 
-// A program that serves the metrics of its client and of one lock at /metrics.
+// This program serves the metrics of its client and of one lock at /metrics.
 func Example() {
 	if err := serve(context.Background()); err != nil {
 		log.Fatal(err)

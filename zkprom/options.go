@@ -37,8 +37,8 @@ func WithPaths() Option {
 	}
 }
 
-// WithMaxNames sets how many combinations of recipe, name and path, and how many servers, have metrics of their own,
-// 1 or more; the default is 100.
+// WithMaxNames sets how many combinations of recipe, name and path, and how many servers, can have metrics of their
+// own. It must be 1 or more; the default is 100.
 func WithMaxNames(n int) Option {
 	return func(c *config) error {
 		if n < 1 {

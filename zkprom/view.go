@@ -50,8 +50,8 @@ func Node(name string, n *node.Node) (prometheus.Collector, error) {
 }
 
 // Group returns a group's metrics under the given name. Pass it the views that [group.Group.Watch] returns, and loop
-// over the views that Group returns instead. The metrics describe the view that the loop received last, and are not
-// current once the loop is over.
+// over the views that Group returns instead. The metrics describe the most recent view that the loop received, and stop
+// being current once the loop is over.
 //
 // Errors: nil views.
 func Group(

@@ -26,7 +26,7 @@ func ExampleStart() {
 		panic(err)
 	}
 	fmt.Println(srv.Children("/"), len(srv.Sessions()))
-	srv.Refuse(zktest.Label("worker")) // or it would reconnect at once
+	srv.Refuse(zktest.Label("worker")) // or it would reconnect immediately
 	srv.Expire(srv.SessionOf("worker"))
 	fmt.Println(srv.Children("/"), len(srv.Sessions()))
 	// Output:
@@ -34,7 +34,7 @@ func ExampleStart() {
 	// [zookeeper] 0
 }
 
-// A create is applied, and its reply is lost: the client cannot know.
+// A create is applied, but its reply is lost, so the client cannot know that it was applied.
 func ExampleServer_Intercept() {
 	srv, err := zktest.Start()
 	if err != nil {
@@ -60,7 +60,8 @@ func ExampleServer_Intercept() {
 	// true
 }
 
-// Two of four servers form the ensemble, and then the other two. A server that has left serves until it is stopped.
+// At first two of four servers form the ensemble, and then the other two do. A server that has left keeps serving until
+// it is stopped.
 func ExampleServer_Reconfigure() {
 	srv, err := zktest.Start(zktest.WithFronts(4), zktest.WithReconfig())
 	if err != nil {

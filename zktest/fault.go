@@ -33,7 +33,7 @@ func (w Who) includes(label string, session int64) bool {
 	return (w.label == "" || w.label == label) && (w.session == 0 || w.session == session)
 }
 
-// Request is a request as [Server.Intercept] sees it.
+// Request is a request that [Server.Intercept] can match.
 type Request struct {
 	Client  string // label of the connection
 	Session int64  // 0 while one is being requested
@@ -91,16 +91,16 @@ type Action struct {
 	end   chan struct{} // closed by finish, which ends the hold of actAfter
 }
 
-// Proceed serves the request. Use a rule with it to count requests, or to exempt them from later rules.
+// Proceed serves the request. A rule with this action is useful to count requests, or to exempt them from later rules.
 func Proceed() Action { return Action{} }
 
 // DropRequest closes the connection before the request is applied.
 func DropRequest() Action { return Action{kind: actDrop} }
 
-// DropReply applies the request and then closes the connection without an answer.
+// DropReply applies the request and then closes the connection without answering.
 func DropReply() Action { return Action{kind: actCut} }
 
-// Ignore neither applies nor answers the request, and the request does not extend the session. The connection
+// Ignore neither applies nor answers the request, which therefore doesn't extend the session either. The connection
 // stays open.
 func Ignore() Action { return Action{kind: actIgnore} }
 
@@ -110,27 +110,27 @@ func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 // DelayUntil is like [Delay], but waits until the channel is closed.
 func DelayUntil(ch <-chan struct{}) Action { return Action{kind: actDelay, until: ch} }
 
-// HoldReply applies the request at once and answers it later. Later replies and events on the connection wait behind
-// the answer.
+// HoldReply applies the request immediately and answers it later. Later replies and events on the connection wait
+// behind the answer.
 func HoldReply(d time.Duration) Action { return Action{kind: actHold, delay: d} }
 
 // HoldReplyUntil is like [HoldReply], but waits until the channel is closed.
 func HoldReplyUntil(ch <-chan struct{}) Action { return Action{kind: actHold, until: ch} }
 
-// Fail answers with the error and applies nothing. A handshake is answered as if the session had expired.
+// Fail answers with the error and does not apply the request. A handshake is answered as if the session had expired.
 func Fail(code Code) Action { return Action{kind: actFail, code: code} }
 
-// Before calls fn and then serves the request. fn may use the server, and may block, in which case the connection
-// waits.
+// Before calls fn and then serves the request. The function may use the server. It may also block, in which case the
+// connection waits.
 func Before(fn func(Request)) Action { return Action{kind: actBefore, fn: fn} }
 
-// After serves the request and calls fn before the answer is sent. fn may use the server, and may block.
+// After serves the request and calls fn before the answer is sent. The function may use the server, and it may block.
 func After(fn func(Request)) Action { return Action{kind: actAfter, fn: fn} }
 
 // Forbid serves the request and reports a violation.
 func Forbid() Action { return Action{kind: actForbid} }
 
-// Rule is a [Match] with its [Action]. It is in effect until it has matched Match.Times requests, or is removed.
+// Rule is a [Match] with its [Action]. It is in effect until it has matched Match.Times requests or is removed.
 type Rule struct {
 	faults *faults
 	match  Match
@@ -153,7 +153,7 @@ func (r *Rule) Hits() int {
 // Done returns a channel that is closed when the rule is no longer in effect.
 func (r *Rule) Done() <-chan struct{} { return r.done }
 
-// Remove ends the rule. Requests that the rule is already delaying stay delayed.
+// Remove removes the rule. Requests that it is already delaying stay delayed.
 func (r *Rule) Remove() {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
@@ -177,8 +177,8 @@ func (f *faults) drop(r *Rule) {
 	}
 }
 
-// Intercept puts a rule into effect. If several rules match a request, the oldest acts. Intercept panics if Path is
-// not a regular expression.
+// Intercept adds a rule, which takes effect immediately. If several rules match a request, the oldest one acts on it.
+// Intercept panics if Path is not a regular expression.
 func (s *Server) Intercept(m Match, a Action) *Rule {
 	r := &Rule{faults: &s.faults, match: m, action: a, done: make(chan struct{})}
 	if m.Path != "" {

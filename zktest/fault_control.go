@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/transport"
 )
 
-// Direction is one way of a connection, or both.
+// Direction is one direction of a connection, or both.
 type Direction int
 
 // The directions for [Server.Stall].
@@ -22,8 +22,8 @@ type stall struct {
 	dir Direction
 }
 
-// Stall stops one direction: connections stay open, but neither bytes nor the end of a connection arrive, and dialing
-// blocks. After [Server.Heal] the bytes arrive, because TCP retransmits them.
+// Stall stops traffic in the given direction: connections stay open, but neither bytes nor the end of a connection
+// arrive, and dialing blocks. After [Server.Heal] the bytes arrive, because TCP retransmits them.
 func (s *Server) Stall(who Who, dir Direction) {
 	s.lock()
 	defer s.unlock()
@@ -67,7 +67,7 @@ func (s *Server) stalled(label string) bool {
 	return slices.ContainsFunc(s.stalls, func(x stall) bool { return x.who.includes(label, 0) })
 }
 
-// Cut resets connections: queued bytes are lost. It returns the number of connections.
+// Cut resets connections, so queued bytes are lost. It returns the number of connections.
 func (s *Server) Cut(who Who) int {
 	s.lock()
 	defer s.unlock()
@@ -85,9 +85,9 @@ func (s *Server) Cut(who Who) int {
 // CutAll closes all connections.
 func (s *Server) CutAll() int { return s.Cut(Everyone) }
 
-// Refuse closes new connections at once, until [Server.Accept]; [Server.Heal] ends only stalls. Existing connections
-// stay open. Refuse takes [Everyone] or [Label], because a new connection has no session. A client on a socket has
-// the label of [Server.ServeAs], or none.
+// Refuse closes new connections immediately, until you call [Server.Accept]; [Server.Heal] ends only stalls. Existing
+// connections stay open. Because a new connection has no session yet, Refuse takes only [Everyone] or [Label]. A client
+// on a socket has the label of [Server.ServeAs], or none.
 func (s *Server) Refuse(who Who) {
 	s.lock()
 	defer s.unlock()
@@ -108,8 +108,8 @@ func (s *Server) refuses(label string) bool {
 		slices.ContainsFunc(s.refused, func(w Who) bool { return w.includes(label, 0) })
 }
 
-// Freeze stops the server as SIGSTOP does: it accepts connections and answers nothing, and no session expires. After
-// [Server.Thaw] it first serves the waiting requests, and then sessions expire.
+// Freeze stops the server as SIGSTOP does: it accepts connections but answers nothing, and no session expires. After
+// [Server.Thaw] it first serves the waiting requests, and only then do sessions expire.
 func (s *Server) Freeze() { s.setFrozen(true) }
 
 // Thaw ends a [Server.Freeze].
@@ -135,8 +135,8 @@ func (s *Server) setFrozen(on bool) {
 	s.thaw.Set(!on)
 }
 
-// Down makes the server unavailable: connections are cut, new ones are closed at once, and no session expires. Data
-// and sessions stay. To make clients on real sockets get connection refused, call [Server.StopListening] first.
+// Down makes the server unavailable: connections are cut, new ones are closed immediately, and no session expires. Data
+// and sessions are kept. If clients on real sockets should get "connection refused", call [Server.StopListening] first.
 func (s *Server) Down() {
 	s.lock()
 	defer s.unlock()
@@ -147,7 +147,7 @@ func (s *Server) Down() {
 	}
 }
 
-// Up makes the server available again. Every session gets a full timeout from now on.
+// Up makes the server available again. Every session gets a full timeout, starting now.
 //
 // Source: the constructor of SessionTrackerImpl, which runs when a server starts and when a leader is elected.
 func (s *Server) Up() {
@@ -168,7 +168,7 @@ func (s *Server) Restart() {
 	s.Up()
 }
 
-// Expire ends a session as its timeout does: its nodes are deleted and its connection is closed. It returns false if
+// Expire ends a session as its timeout would: its nodes are deleted and its connection is closed. It returns false if
 // there is no such session.
 func (s *Server) Expire(id int64) bool {
 	s.lock()
@@ -180,8 +180,8 @@ func (s *Server) Expire(id int64) bool {
 	return ses != nil
 }
 
-// LoseWatch removes watches on a path without an event, which no real server does. Use it to test that your code
-// notices a lost event. It returns the number of watches.
+// LoseWatch removes watches on a path without sending an event, and returns the number of watches. No real server does
+// this; use it to test that your code notices a lost event.
 func (s *Server) LoseWatch(who Who, path string) int {
 	s.lock()
 	defer s.unlock()
@@ -213,8 +213,8 @@ func (s *Server) SendEvent(who Who, ev Event, path string) int {
 	return n
 }
 
-// SetZxid sets the zxid of the last transaction. If you set it back, the server refuses clients that have seen more,
-// as a lagging server does.
+// SetZxid sets the zxid of the last transaction. If you set it back, the server refuses clients that have seen a later
+// one, as a lagging server does.
 func (s *Server) SetZxid(zxid int64) {
 	s.lock()
 	defer s.unlock()

@@ -15,16 +15,17 @@ const (
 	// HangsUpOnContainers closes the connection of a client that sends createContainer, without an answer. For a
 	// server that answers, see [WithoutContainers].
 	HangsUpOnContainers Deviation = 1 << iota
-	// NoResumption gives every connection a session of its own. The client's earlier session ends with its timeout.
+	// NoResumption gives every connection a session of its own. The client's earlier session ends when its timeout
+	// expires.
 	NoResumption
 	// NoZxid answers writes with zxid 0.
 	NoZxid
-	// LateEvents delays each event by a tenth of a second, so that it comes after answers sent in the meantime.
+	// LateEvents delays each event by a tenth of a second, so that it arrives after answers that were sent later.
 	LateEvents
-	// LocalSync answers a sync at once, even at a front that is behind; see [Front.Lag].
+	// LocalSync answers a sync immediately, even at a front that is behind; see [Front.Lag].
 	LocalSync
-	// NoMulti answers a transaction like a server that does not support it: unimplemented, and the connection is
-	// closed.
+	// NoMulti answers a transaction like a server that does not support transactions: it answers unimplemented and closes
+	// the connection.
 	NoMulti
 )
 

@@ -11,7 +11,7 @@ import (
 // latency is how long requests wait before they are served.
 type latency struct{ all, writes atomic.Int64 }
 
-// SetLatency delays every request before it is served, as over a long network path; see [WithLatency].
+// SetLatency delays every request before it is served, as on a long network path; see [WithLatency].
 func (s *Server) SetLatency(d time.Duration) { s.latency.all.Store(int64(d)) }
 
 // SetWriteLatency delays writes before they are applied, as on a slow disk; see [WithWriteLatency].

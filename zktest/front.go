@@ -9,13 +9,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
 )
 
-// Front is one address of the server, which appears to clients as one member of an ensemble. All fronts share one
-// tree and one list of sessions; each has its own connections and watches, and can be stopped, cut off or made to lag
-// individually.
+// Front is one address of the server, which appears to clients as one member of an ensemble. All fronts share one tree
+// and one list of sessions, but each has its own connections and watches, and each can be stopped, cut off or made to
+// lag individually.
 //
-// More than half of the ensemble's members must be running and not cut off; initially all fronts are members. One of
-// them is the leader. If the leader goes, another one takes its place: all connections end, and every session gets a
-// full timeout again. Without a majority no front serves, and no session expires.
+// As in an ensemble, more than half of the members must be running and not cut off; initially all fronts are members.
+// One of them is the leader. If the leader drops out, another one takes its place: all connections end, and every
+// session gets a full timeout again. Without a majority no front serves requests, and no session expires.
 type Front struct {
 	s     *Server
 	state *ensemble.Front // guarded by Server.mu
@@ -66,7 +66,7 @@ func (f *Front) Leads() bool {
 	return f.state.Role == ensemble.Leading
 }
 
-// Stop ends the front as if its process ended: connections end, and new ones are refused.
+// Stop stops the front as if its process had exited: connections end, and new ones are refused.
 func (f *Front) Stop() {
 	f.s.lock()
 	defer f.s.unlock()
@@ -76,8 +76,8 @@ func (f *Front) Stop() {
 
 // Start brings a stopped front back at its address.
 //
-// Errors: the front is not a member of the ensemble, or the error from net.Listen; in both cases it stays stopped. A
-// server that has left the ensemble ends when it starts.
+// Errors: the front is not a member of the ensemble, because a real server that has left the ensemble exits when it
+// starts; or the error from net.Listen. In both cases the front stays stopped.
 func (f *Front) Start() error {
 	f.s.lock()
 	stopped, member, addr := f.state.Stopped, f.state.IsMember(), f.state.Addr
@@ -99,8 +99,8 @@ func (f *Front) Start() error {
 	return nil
 }
 
-// Isolate cuts the front off from the others. Clients still reach it, but it closes their connections. With
-// [WithReadOnlyMode] it serves what it knew to clients that accept a read-only server.
+// Isolate cuts the front off from the others. Clients can still reach it, but it closes their connections. With
+// [WithReadOnlyMode] it serves the state that it last knew to clients that accept a read-only server.
 func (f *Front) Isolate() { f.setIsolated(true) }
 
 // Rejoin ends [Front.Isolate].
@@ -112,17 +112,17 @@ func (f *Front) setIsolated(on bool) {
 	f.state.SetIsolated(on)
 }
 
-// Lag makes the front fall behind, until [Front.CatchUp]. Its clients read the state as of this call, get no events,
-// and wait for the replies to writes and to sync. A client that has seen a later transaction elsewhere is turned
-// away.
+// Lag makes the front fall behind, until you call [Front.CatchUp]. Its clients read the state as of the call to Lag,
+// get no events, and wait for replies to writes and to sync. A client that has seen a later transaction elsewhere is
+// turned away.
 func (f *Front) Lag() {
 	f.s.lock()
 	defer f.s.unlock()
 	f.state.FallBehind()
 }
 
-// CatchUp ends [Front.Lag]: events and replies are sent in the order of the transactions. A front that is not part of
-// the majority cannot catch up.
+// CatchUp ends [Front.Lag]: the front sends the pending events and replies in the order of the transactions. A front
+// that is not part of the majority cannot catch up.
 func (f *Front) CatchUp() {
 	f.s.lock()
 	defer f.s.unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// Txn is one transaction of the server's history: a write, successful or not, or the birth or end of a session.
+// Txn is one transaction of the server's history: a write, successful or not, or the start or end of a session.
 type Txn struct {
 	Zxid    int64
 	Time    time.Time

@@ -62,8 +62,8 @@ func (s *Server) Children(path string) []string {
 	return list
 }
 
-// Tree returns the node at a path and all nodes below it, sorted by path. ZooKeeper's own nodes, below /zookeeper, are
-// omitted unless path is /zookeeper or below it.
+// Tree returns the node at a path and all nodes below it, sorted by path. It omits ZooKeeper's own nodes, which are
+// /zookeeper and below, unless path is one of them.
 func (s *Server) Tree(path string) []Node {
 	s.lock()
 	defer s.unlock()
@@ -103,8 +103,8 @@ func (s *Server) Sessions() []SessionInfo {
 	return list
 }
 
-// SessionOf returns the session of the client with the label: the one it is connected to, or else the latest it had;
-// 0 if there is none.
+// SessionOf returns the session of the client with the label: the one that it is connected to, or else the latest one
+// that it had. If there is none, SessionOf returns 0.
 func (s *Server) SessionOf(label string) int64 {
 	var id int64
 	for _, ses := range s.Sessions() {
@@ -152,7 +152,7 @@ func (s *Server) watchTables() []*ensemble.WatchTable {
 	return list
 }
 
-// Watchers returns the sessions that watch a path, each once, sorted.
+// Watchers returns the sessions that watch a path, sorted and without duplicates.
 func (s *Server) Watchers(path string) []int64 {
 	s.lock()
 	defer s.unlock()
@@ -193,7 +193,7 @@ func (s *Server) Zxid() int64 {
 	return s.state.Zxid
 }
 
-// Violations returns the violations found so far, the first 1,000; see [OnViolation].
+// Violations returns the violations found so far, up to the first 1,000; see [OnViolation].
 func (s *Server) Violations() []error {
 	s.lock()
 	defer s.unlock()

@@ -10,16 +10,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/mempipe"
 )
 
-// Dial connects in memory to the front with the address, or to the first for any other address. The connection is
-// buffered like TCP and blocks on channels only, so it works inside a testing/synctest bubble. While the client is
-// stalled, Dial blocks until ctx ends, as for an unreachable host.
+// Dial connects in memory to the front that has the address, or to the first front for any other address. The
+// connection is buffered like TCP and blocks on channels only, so it works inside a testing/synctest bubble. While the
+// client is stalled, Dial blocks until ctx is done, as it would for an unreachable host.
 //
-// Errors: connection refused, as a *net.OpError; that ctx ended.
+// Errors: connection refused, or context.Cause(ctx), each wrapped in a *net.OpError.
 func (s *Server) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return s.DialAs("")(ctx, network, addr)
 }
 
-// DialAs returns a Dial whose connections carry a label, by which faults select them; see [Label].
+// DialAs returns a function like [Server.Dial] whose connections have a label, so that faults can select them; see
+// [Label].
 func (s *Server) DialAs(label string) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return s.dial(s.frontAt(addr), label, network, ctx.Done(), func() error { return context.Cause(ctx) })

@@ -13,9 +13,9 @@ import (
 // TCP is refused at once: port 1 is never handed out, and no ZooKeeper listens there by chance.
 const inMemoryAddr = "127.0.0.%d:1"
 
-// Addr returns the host and port of the listener that [Server.Listen] opened last. It stays the same after
+// Addr returns the host and port of the listener that [Server.Listen] opened most recently, even after
 // [Server.StopListening]. With [InMemory] it returns an address for [Server.Dial] and the other dial functions; real
-// connections to it are refused.
+// connections to this address are refused.
 func (s *Server) Addr() string { return s.fronts[0].Addr() }
 
 // Listen accepts connections on a TCP address until [Server.StopListening] or [Server.Close]. [Start] calls it unless
@@ -65,8 +65,8 @@ func (f *Front) listen(addr string) error {
 	return nil
 }
 
-// StopListening closes all listeners, so that the operating system refuses new connections. Open connections stay;
-// [Server.Down] ends them as well.
+// StopListening closes all listeners, so that the operating system refuses new connections. Existing connections stay
+// open; to end them as well, use [Server.Down].
 func (s *Server) StopListening() {
 	s.lock()
 	defer s.unlock()
@@ -83,12 +83,12 @@ func (s *Server) closeListeners(f *Front) {
 	}
 }
 
-// Serve accepts connections from l until [Server.StopListening] or [Server.Close], and then returns nil, or until l
-// fails. It closes l. After a temporary error, such as too many open files, it tries again, with pauses of 5 ms to 1
-// second.
+// Serve accepts connections from l until [Server.StopListening] or [Server.Close] is called, and then returns nil. If l
+// fails, Serve returns its error, but after a temporary error, such as too many open files, it tries again, with pauses
+// of 5 ms to 1 second. In any case it closes l.
 func (s *Server) Serve(l net.Listener) error { return s.ServeAs("", l) }
 
-// ServeAs is like [Server.Serve], for connections with a label. Give each client a listener of its own, so that
+// ServeAs is like [Server.Serve], but gives the connections a label. Give each client a listener of its own, so that
 // faults can select it.
 func (s *Server) ServeAs(label string, l net.Listener) error {
 	s.lock()

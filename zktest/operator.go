@@ -29,8 +29,8 @@ func (s *Server) write(
 	return n, nil
 }
 
-// Create creates a node that all clients may access, and returns its path. In the sequential modes the path ends in a
-// number. Ephemeral nodes and nodes with a time to live are rejected.
+// Create creates a node that all clients may access, and returns its path, which ends in a number in the sequential
+// modes. Ephemeral nodes and nodes with a time to live are rejected.
 //
 // Errors: a [Code].
 func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
@@ -88,7 +88,7 @@ func (s *Server) DeleteAll(path string) error {
 	return s.Delete(path)
 }
 
-// SetVersion sets a node's data version to n, as 2^32 writes could.
+// SetVersion sets a node's data version to n, as up to 2^32 writes could do.
 //
 // Errors: [CodeNoNode].
 func (s *Server) SetVersion(path string, n int32) error {
@@ -102,7 +102,7 @@ func (s *Server) SetVersion(path string, n int32) error {
 	return nil
 }
 
-// SetCversion sets the sequence number of a node's next child to n. After 2147483647 the counter sticks.
+// SetCversion sets the sequence number of a node's next child to n. After 2147483647 the counter no longer advances.
 //
 // Errors: [CodeNoNode].
 func (s *Server) SetCversion(path string, n int32) error {
@@ -120,8 +120,8 @@ func (s *Server) SetCversion(path string, n int32) error {
 // [WithReconfig]. Initially all fronts are members. A majority of the new members must be running.
 //
 // Clients that watch /zookeeper/config are notified. A front that has left keeps serving its clients and accepts new
-// ones, but does not count toward the majority, and once stopped it does not start again. If it was the leader,
-// another one takes its place, and all connections end after the event.
+// ones, but it doesn't count toward the majority, and once stopped it can't be started again. If it was the leader,
+// another one takes its place, and all connections end after the event is sent.
 //
 // Errors: a [Code], as for the operation reconfig.
 func (s *Server) Reconfigure(members ...*Front) error {

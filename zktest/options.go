@@ -91,8 +91,8 @@ func (c *config) check() error {
 	return err
 }
 
-// WithTickTime sets the unit of session expiry; the default is 2 seconds. Sessions get at least two ticks and at most
-// twenty, and expire on a multiple of it, counted from the start of the server.
+// WithTickTime sets the length of a tick; the default is 2 seconds. Session timeouts are at least two ticks and at most
+// twenty, and sessions expire on a multiple of the tick, counted from the start of the server.
 func WithTickTime(d time.Duration) Option { return option(func(c *config) { c.Tick = d }) }
 
 // WithSessionTimeouts sets the range of session timeouts; the default is two to twenty ticks.
@@ -100,11 +100,12 @@ func WithSessionTimeouts(shortest, longest time.Duration) Option {
 	return option(func(c *config) { c.MinTimeout, c.MaxTimeout = shortest, longest })
 }
 
-// WithContainerCheck sets how often empty containers, and nodes whose time to live is over, are removed; the default
-// is 60 seconds.
+// WithContainerCheck sets how often the server removes empty containers, and nodes whose time to live has expired; the
+// default is 60 seconds.
 func WithContainerCheck(d time.Duration) Option { return option(func(c *config) { c.reap = d }) }
 
-// WithMaxNeverUsed also removes containers that have existed for d without ever having a child. By default they stay.
+// WithMaxNeverUsed makes the server also remove containers that have existed for d without ever having a child. By
+// default these containers stay.
 //
 // Source: znode.container.maxNeverUsedIntervalMs.
 func WithMaxNeverUsed(d time.Duration) Option { return option(func(c *config) { c.NeverUsed = d }) }
@@ -114,12 +115,12 @@ func WithMaxNeverUsed(d time.Duration) Option { return option(func(c *config) { 
 // Source: zookeeper.extendedTypesEnabled.
 func WithExtendedTypes() Option { return option(func(c *config) { c.Extended = true }) }
 
-// WithoutContainers makes the server answer createContainer as if it did not support it: it answers unimplemented and
-// closes the connection; default off.
+// WithoutContainers makes the server behave as if it did not support createContainer, by answering unimplemented and
+// closing the connection; the default is off.
 func WithoutContainers() Option { return option(func(c *config) { c.NoContainers = true }) }
 
-// WithMaxBuffer sets the maximum length of a request in bytes; the default is 1,048,575. A longer one ends its
-// connection. The end of a session may take twice as much; see [OnViolation].
+// WithMaxBuffer sets the maximum length of a request in bytes; the default is 1,048,575. If a request is longer, the
+// server closes its connection. The transaction that ends a session may be twice as long; see [OnViolation].
 //
 // Source: jute.maxbuffer.
 func WithMaxBuffer(n int) Option { return option(func(c *config) { c.MaxBuffer = n }) }
@@ -130,7 +131,7 @@ func WithMaxBuffer(n int) Option { return option(func(c *config) { c.MaxBuffer =
 // Source: zookeeper.enforceQuota.
 func WithQuotas() Option { return option(func(c *config) { c.Quotas = true }) }
 
-// WithFourLetterWords makes the server answer only these four-letter words, and always srvr; by default it answers
+// WithFourLetterWords makes the server answer only these four-letter words, in addition to srvr; by default it answers
 // all.
 //
 // Source: 4lw.commands.whitelist.
@@ -138,30 +139,30 @@ func WithFourLetterWords(words ...string) Option {
 	return option(func(c *config) { c.words = append([]string{}, words...) })
 }
 
-// WithSuperUser exempts a client that authenticates with this "user:password" in scheme digest from all access
-// checks; there is none by default.
+// WithSuperUser exempts a client that authenticates with this "user:password" in scheme digest from all access checks;
+// by default there is no such user.
 func WithSuperUser(credential string) Option {
 	return option(func(c *config) { c.Access.Super = credential })
 }
 
-// WithDigest sets the hash of scheme digest, such as sha256.New; the default is [sha1.New]. With nil the server
-// does not support the scheme: authentication fails, and access lists cannot name it.
+// WithDigest sets the hash of scheme digest, such as sha256.New; the default is [sha1.New]. With nil the server does
+// not support the scheme: authentication fails, and ACLs cannot name it.
 //
 // Source: zookeeper.DigestAuthenticationProvider.digestAlg and enabled.
 func WithDigest(hash func() hash.Hash) Option {
 	return option(func(c *config) { c.Access.Hash = hash })
 }
 
-// WithSASLUsers lets clients authenticate with SASL, mechanism DIGEST-MD5, as one of the users with its password; by
-// default SASL is disabled. ACLs can then name the users with scheme sasl. A user named super has the permissions of
-// every such user.
+// WithSASLUsers lets clients authenticate as one of these users with SASL, mechanism DIGEST-MD5; the map contains each
+// user's password. By default SASL is disabled. ACLs can then name the users with scheme sasl. A user named super has
+// the permissions of every such user.
 func WithSASLUsers(passwords map[string]string) Option {
 	passwords = maps.Clone(passwords)
 	return option(func(c *config) { c.Access.Users = passwords })
 }
 
-// WithSASLSuperUsers exempts clients that authenticate as one of these users of [WithSASLUsers] from all access
-// checks; there are none by default.
+// WithSASLSuperUsers exempts clients that authenticate as one of these users of [WithSASLUsers] from all access checks;
+// by default there are no such users.
 //
 // Source: zookeeper.superUser.
 func WithSASLSuperUsers(users ...string) Option {
@@ -169,16 +170,16 @@ func WithSASLSuperUsers(users ...string) Option {
 	return option(func(c *config) { c.Access.SASLSupers = users })
 }
 
-// WithX509 makes the subject of a client's certificate an identity in the scheme x509; by default it is not an
-// identity. The configuration passed to [WithTLS] determines whether a client must present a certificate, and who
-// must have signed it.
+// WithX509 makes the subject of a client's certificate an identity in the scheme x509; by default the certificate is
+// not used for authentication. The configuration passed to [WithTLS] determines whether a client must present a
+// certificate, and who must have signed it.
 //
 // Source: X509AuthenticationProvider.
 func WithX509() Option { return option(func(c *config) { c.Access.X509 = true }) }
 
-// WithRequiredAuth rejects the requests of a connection that has not authenticated in one of the schemes: digest,
-// sasl with [WithSASLUsers], or x509 with [WithX509]. Whatever the schemes, the answer is [CodeNeedsSASL], and the
-// connection ends. The session lives on until its timeout. By default no authentication is required.
+// WithRequiredAuth rejects requests from a connection that has not authenticated in one of the schemes: digest, sasl
+// with [WithSASLUsers], or x509 with [WithX509]. Whatever the schemes, the server answers [CodeNeedsSASL] and closes
+// the connection, but the session lives on until its timeout. By default no authentication is required.
 //
 // Source: zookeeper.enforce.auth.schemes, zookeeper.sessionRequireClientSASLAuth.
 func WithRequiredAuth(schemes ...string) Option {
@@ -186,56 +187,57 @@ func WithRequiredAuth(schemes ...string) Option {
 	return option(func(c *config) { c.Access.Required = schemes })
 }
 
-// WithoutACLs disables access checks for all clients; default off. Access lists are kept, and must still be
-// valid.
+// WithoutACLs disables access checks for all clients; by default access is checked. ACLs are still stored, and must
+// still be valid.
 //
 // Source: zookeeper.skipACL.
 func WithoutACLs() Option { return option(func(c *config) { c.Access.NoACLs = true }) }
 
-// WithHistory sets how many transactions [Server.History] keeps; the default is the newest 65,536.
+// WithHistory sets how many of the most recent transactions [Server.History] keeps; the default is 65,536.
 func WithHistory(n int) Option { return option(func(c *config) { c.history = n }) }
 
 // WithListener sets the TCP address that the server listens on; the default is "127.0.0.1:0", a free loopback port.
 func WithListener(addr string) Option { return option(func(c *config) { c.listen = addr }) }
 
-// WithFronts gives the server n addresses, which appear to clients as an ensemble; the default is 1. The first
+// WithFronts gives the server n addresses, which appear to clients as an ensemble; the default is 1. The first one
 // listens at the address of [WithListener], the others on free ports of the same host. See [Front].
 func WithFronts(n int) Option { return option(func(c *config) { c.Size = n }) }
 
-// WithReadOnlyMode makes a front without a majority serve reads to clients that accept it; default off. See
-// [Front.Isolate]. Answers keep the order of the requests, whereas a real server may send a refusal before the
-// answers to earlier reads.
+// WithReadOnlyMode makes a front without a majority serve reads to clients that accept a read-only server; the default
+// is off. See [Front.Isolate]. Answers keep the order of the requests, whereas a real server may send a refusal before
+// the answers to earlier reads.
 //
 // Source: readonlymode.enabled with localSessionsEnabled, without which no client gets a session in that mode.
 func WithReadOnlyMode() Option { return option(func(c *config) { c.ReadOnly = true }) }
 
-// WithReconfig lets clients with write permission on /zookeeper/config change it with the operation reconfig; default
-// off. It requires [WithFronts]. [Server.Reconfigure] describes the effect on the fronts, and does the same without a
-// client.
+// WithReconfig lets clients with write permission on /zookeeper/config change it with the operation reconfig; the
+// default is off. It requires [WithFronts]. See [Server.Reconfigure] for the effect on the fronts, and for how to do
+// the same without a client.
 //
 // Source: reconfigEnabled.
 func WithReconfig() Option { return option(func(c *config) { c.Reconfig = true }) }
 
-// WithTLS makes [Server.Listen], and therefore [Start], serve TLS with the configuration; the default is plain TCP.
-// For a TLS listener next to a plain one, use tls.Listen and [Server.Serve].
+// WithTLS makes [Server.Listen], and therefore [Start], serve TLS with this configuration; the default is plain TCP. If
+// you need a TLS listener next to a plain one, use tls.Listen and [Server.Serve].
 func WithTLS(cfg *tls.Config) Option { return option(func(c *config) { c.tls = cfg }) }
 
-// InMemory starts a server without a listener, as required in a testing/synctest bubble; by default the server
-// listens. Clients connect with [Server.Dial].
+// InMemory starts a server without a listener, as required in a testing/synctest bubble; by default the server has one.
+// Clients connect with [Server.Dial].
 func InMemory() Option { return WithListener("") }
 
 // OnViolation sets the function that receives the violations that the server finds: a broken invariant of its own; a
 // request that matches a [Forbid] rule; the end of a session with so many ephemeral nodes that no real server would
 // start again; or misuse by a client, which matches [ErrMisuse]. The function is called on one of the server's
-// goroutines, without locks. By default [Run] fails the test, or logs a warning for misuse, and [Start] keeps them
-// for [Server.Violations].
+// goroutines, without locks. By default [Run] fails the test, or logs a warning in case of misuse, while [Start] keeps
+// violations for [Server.Violations].
 func OnViolation(fn func(error)) Option { return option(func(c *config) { c.onViolation = fn }) }
 
-// WithLatency delays every request before it is served; the default is 0. Requests on one connection keep their
-// order, and those that arrive together wait together. [Server.SetLatency] changes it.
+// WithLatency delays every request before it is served; the default is 0. Requests on one connection keep their order,
+// and those that arrive together wait together, not one after another. To change the latency later, use
+// [Server.SetLatency].
 func WithLatency(d time.Duration) Option { return option(func(c *config) { c.latency = d }) }
 
 // WithWriteLatency delays writes, including handshakes, before they are applied; the default is 0. It adds to
-// [WithLatency], and later requests on the connection wait behind them. Use it for tests that pass on a real server
-// only because that server is slow. [Server.SetWriteLatency] changes it.
+// [WithLatency], and later requests on the connection wait behind the delayed ones. Use it for tests that pass on a
+// real server only because that server is slow. To change the latency later, use [Server.SetWriteLatency].
 func WithWriteLatency(d time.Duration) Option { return option(func(c *config) { c.writeLatency = d }) }

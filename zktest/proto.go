@@ -99,7 +99,7 @@ const (
 )
 
 // ACL is one entry of a node's access control list: it grants the permissions (bits: read 1, write 2, create 4, delete
-// 8, admin 16) to the id in its scheme.
+// 8, admin 16) to the ID in its scheme.
 type ACL struct {
 	Perms  int32
 	Scheme string

@@ -49,8 +49,8 @@ func (s *Server) sleep(d time.Duration) bool {
 	}
 }
 
-// Reap runs a pass over containers and nodes with a time to live at once, without pauses, and returns what it
-// removed.
+// Reap immediately runs a pass over containers and nodes with a time to live, without pauses, and returns the paths
+// that it removed.
 func (s *Server) Reap() []string {
 	s.lock()
 	defer s.unlock()

@@ -42,10 +42,10 @@ type Server struct {
 	scratch              proto.Encoder
 }
 
-// Run is like [Start], for tests. It closes the server when the test ends. A violation (see [OnViolation]) fails the
-// test, and misuse is logged as a warning. At the end Run also logs which faults had no effect: rules of
-// [Server.Intercept] that matched no request, unless they [Forbid] it, and labels that no client had. That reveals,
-// for example, a typo in a path.
+// Run is like [Start], but for tests: it closes the server when the test ends. A violation (see [OnViolation]) fails
+// the test, while misuse is only logged as a warning. At the end of the test Run also logs which faults had no effect:
+// rules of [Server.Intercept] that matched no request, unless they [Forbid] it, and labels that no client had. This
+// reveals, for example, a typo in a path.
 func Run(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	own := OnViolation(func(err error) {
@@ -128,8 +128,8 @@ func (s *Server) admit(nc net.Conn, label string, f *Front) bool {
 	return true
 }
 
-// Close stops the server. When it returns, connections and listeners are closed and all of the server's goroutines
-// have returned. A second Close also waits, and is otherwise a no-op.
+// Close stops the server. When it returns, connections and listeners are closed and all of the server's goroutines have
+// returned. Calling Close again is a no-op, except that it waits, too.
 func (s *Server) Close() {
 	s.lock()
 	if !s.closed {

@@ -1,12 +1,12 @@
-// Command config keeps a configuration in ZooKeeper. Readers follow it without a lock, and receive each change. An
+// Command config keeps a configuration in ZooKeeper. Readers follow it without a lock and receive each change, while an
 // editor changes it under a lock. The program prints one line per event.
 //
 //	go run ./examples/config
 //	go run ./examples/config -servers localhost:2181
 //
-// The editor's hold guards its write, in one transaction, so an editor that has lost the lock without noticing changes
-// nothing. At the end one such editor tries. With servers, start the program in two terminals: each sees the edits of
-// both.
+// One transaction both checks the editor's hold and writes, so an editor that has lost the lock without noticing cannot
+// change anything. At the end of the program one such editor tries. With -servers, start the program in two terminals:
+// each sees the edits of both.
 package main
 
 import (
@@ -133,7 +133,7 @@ func (c *config) allSaw(seen map[string]int64, last int64) bool {
 	return true
 }
 
-// sight is the transaction that wrote what a reader has printed.
+// sight is the transaction that wrote the configuration that a reader has printed.
 type sight struct {
 	reader string
 	mzxid  int64
@@ -177,7 +177,7 @@ func (u *user) run(ctx context.Context, work func(*user, context.Context) error)
 	return unlessStopped(ctx, work(u, ctx))
 }
 
-// unlessStopped drops the error of a user whose context has ended.
+// unlessStopped drops the error of a user whose context is done.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = nil
@@ -185,7 +185,7 @@ func unlessStopped(ctx context.Context, err error) error {
 	return err
 }
 
-// follow prints the configuration and each change of it, until ctx ends. It takes no lock.
+// follow prints the configuration and each change to it, until ctx is done. It takes no lock.
 func (u *user) follow(ctx context.Context) error {
 	var seen value.Version
 	for view, err := range u.settings.Watch(ctx) {

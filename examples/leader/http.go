@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkhttp"
 )
 
-// serve answers HTTP requests on the address until stop is called: /healthz, /leader, and /self, which is for load
+// serve answers HTTP requests on the address until stop is called: /readyz, /leader, and /self, which is for load
 // balancers that send requests only to the leader.
 func serve(
 	ctx context.Context, address string, client *conn.Client, contest *election.Election,
@@ -21,7 +21,7 @@ func serve(
 		return nil, nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/healthz", zkhttp.Health(client))
+	mux.Handle("/readyz", zkhttp.Health(client))
 	mux.Handle("/leader", zkhttp.Leader(contest))
 	mux.Handle("/self", zkhttp.Self(contest))
 	server := &http.Server{ // without timeouts, idle connections could use up the descriptors that the client needs

@@ -4,9 +4,9 @@
 //	go run ./examples/leader -servers localhost:2181
 //	go run ./examples/leader -servers localhost:2181 -http localhost:8080
 //
-// Without servers it starts one in the process and plays a story with three candidates. With servers, start it in three
-// terminals: one of them leads. Stop, kill or disconnect that one, and another one leads. With -http, each also answers
-// /healthz, /leader and /self.
+// Without -servers, it starts a server in the process and plays a story with three candidates. With -servers, start it
+// in three terminals: one of them becomes the leader. If you stop, kill or disconnect that one, another one takes over.
+// With -http, each also answers /readyz, /leader and /self.
 package main
 
 import (
@@ -52,7 +52,7 @@ func parse(args []string, out io.Writer) (*config, error) {
 	flags.BoolVar(&c.follow, "follow", false, "do not stand, only print who leads (needs -servers)")
 	flags.BoolVar(&c.verbose, "v", false, "also print what each candidate sees of the others; always on with -servers")
 	flags.StringVar(&c.http, "http", "",
-		"serve /healthz, /leader and /self on this address, such as localhost:8080 (needs -servers)")
+		"serve /readyz, /leader and /self on this address, such as localhost:8080 (needs -servers)")
 	if err := demo.Parse(flags, args, out); err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (c *candidate) run(ctx context.Context) error {
 	return err
 }
 
-// observe prints each change of the leader until ctx ends.
+// observe prints each change of leader until ctx is done.
 func (c *candidate) observe(ctx context.Context) error {
 	for now, err := range c.contest.Watch(ctx) {
 		switch {
@@ -158,8 +158,8 @@ func (c *candidate) observe(ctx context.Context) error {
 	return nil
 }
 
-// lead runs for one term. It prints the end of the term before it returns. The candidate's node is deleted only after
-// that, so the next candidate is elected after that line.
+// lead runs for one term. It prints the end of the term before it returns. Because the candidate's node is deleted only
+// after that, the next candidate is elected after that line.
 func (c *candidate) lead(ctx context.Context, term *election.Term) error {
 	c.journal.Event(c.id, "elected", "token", term.Token())
 	if c.elected != nil {

@@ -108,7 +108,7 @@ func TestHTTP(t *testing.T) {
 	address, _ := strings.CutPrefix(next("serving"), "http=")
 	next("elected")
 	go func() { _, _ = io.Copy(io.Discard, out) }()
-	for _, path := range []string{"/healthz", "/leader", "/self"} {
+	for _, path := range []string{"/readyz", "/leader", "/self"} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
 		require.NoError(t, err)
 		answer, err := http.DefaultClient.Do(request)

@@ -23,8 +23,8 @@ A line is: time since the start, candidate, what it does. Lines with -- say what
 Each term of leadership has a token that is larger than all before. No two candidates lead at the same time.
 `
 
-// tell plays the life of an election on a server in this process: three candidates, a resignation, a crash, a partition
-// and its end. It returns an error if two candidates led at the same time.
+// tell plays the life of an election on a server in this process: three candidates, a resignation, a crash, and a
+// network partition that heals. It returns an error if two candidates led at the same time.
 func tell(ctx context.Context, path string, verbose bool, out io.Writer) error {
 	var referee referee
 	err := demo.Play(ctx, out, legend, storyBound, func(ctx context.Context, stage *demo.Stage) error {

@@ -4,7 +4,7 @@
 //	go run ./examples/mutex
 //	go run ./examples/mutex -servers localhost:2181
 //
-// The resource rejects tokens that are older than one it has seen. With servers, start the program in two terminals,
+// The resource rejects a token if it has already seen a newer one. With -servers, start the program in two terminals,
 // and interrupt, kill or stop one of them.
 package main
 
@@ -133,8 +133,8 @@ func (w *worker) run(ctx context.Context) error {
 	return nil
 }
 
-// turn reads the resource, works, and writes the resource. It presents its token at both accesses. It prints its last
-// line before the release, and thus before the next worker's first line.
+// turn reads the resource, works, and writes the resource, presenting its token both times. It prints its last line
+// before the release, and thus before the next worker's first line.
 func (w *worker) turn(ctx context.Context, h *zkrecipes.Hold) error {
 	w.journal.Event(w.id, "locked", "token", h.Token())
 	value, err := w.resource.read(ctx, h.Token())

@@ -1,12 +1,12 @@
-// Command partitions divides the partitions of a log among the running processes. Each process consumes the
-// partitions that it gets, and records its progress in each. The program prints one line per event.
+// Command partitions divides the partitions of a log among the running processes. Each process consumes the partitions
+// that are assigned to it, and records its progress in each. The program prints one line per event.
 //
 //	go run ./examples/partitions
 //	go run ./examples/partitions -servers localhost:2181
 //
-// Without servers it starts one in the process and plays a story with four members: one is frozen, one crashes, one
-// leaves. With servers, start it in three terminals. Interrupt, kill or stop (Ctrl-Z) one, and the others take its
-// partitions.
+// Without -servers, it starts a server in the process and plays a story with four members: one is frozen, one crashes,
+// and one leaves. With -servers, start it in three terminals. If you interrupt, kill or stop (Ctrl-Z) one, the others
+// take over its partitions.
 package main
 
 import (
@@ -123,7 +123,7 @@ func (m *member) run(ctx context.Context) error {
 	return err
 }
 
-// consume handles the records of a partition until ctx ends.
+// consume handles the records of a partition until ctx is done.
 func (m *member) consume(ctx context.Context, s *shard.Shard) error {
 	next, err := m.offsets.get(ctx, s)
 	if err != nil {
@@ -135,7 +135,7 @@ func (m *member) consume(ctx context.Context, s *shard.Shard) error {
 	for m.handle(ctx) == nil {
 		if err := m.offsets.set(ctx, s, next+1); err != nil {
 			m.journal.Event(m.id, "refused", "partition", s.Name, "offset", next, "token", int64(s.Token()), "because", err)
-			return ctx.Err() // if ctx has not ended, returning counts as a failure, and is retried
+			return ctx.Err() // unless ctx is done, returning counts as a failure, and is retried
 		}
 		next++
 	}

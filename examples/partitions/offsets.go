@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// offsets records how far each partition has been consumed. It rejects a member after another one has taken over its
+// offsets records how far each partition has been consumed. It rejects a member if another one has taken over its
 // partition.
 type offsets interface {
 	get(ctx context.Context, s *shard.Shard) (next int, err error)

@@ -93,7 +93,8 @@ func (s *story) enter(ids ...string) func() error {
 	}
 }
 
-// handle handles a record. A member that is frozen meanwhile writes when it wakes up, without checking its lock first.
+// handle handles a record. If a member is frozen while doing so, it writes when it wakes up, without checking its lock
+// first.
 func (s *story) handle(ctx context.Context, id string) error {
 	err := s.config.handle(ctx)
 	s.mu.Lock()

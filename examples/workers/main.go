@@ -4,8 +4,8 @@
 //	go run ./examples/workers
 //	go run ./examples/workers -servers localhost:2181
 //
-// Without servers it starts one in the process and plays a story with four workers. With servers, start it in three
-// terminals. Stop, kill or disconnect one, and the others take its share.
+// Without -servers, it starts a server in the process and plays a story with four workers. With -servers, start it in
+// three terminals. If you stop, kill or disconnect one, the others take over its share.
 package main
 
 import (
@@ -109,7 +109,7 @@ func (w *worker) run(ctx context.Context) error {
 	return err
 }
 
-// follow takes a share after each change of the group.
+// follow takes a share after each change to the group.
 func (w *worker) follow(ctx context.Context, g *group.Group) error {
 	var last []int
 	for view, err := range g.Watch(ctx, group.WithPayloads(), group.WithSettle(50*time.Millisecond, time.Second)) {
@@ -134,7 +134,7 @@ func (w *worker) follow(ctx context.Context, g *group.Group) error {
 	return nil
 }
 
-// leave makes the others take over at once, instead of after the session timeout.
+// leave makes the others take over immediately, instead of after the session timeout.
 func (w *worker) leave(ctx context.Context, m *group.Membership) error {
 	w.journal.Event(w.id, "leaves")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)

@@ -18,8 +18,8 @@ A line is: time since the start, worker, what it does. Lines with -- say what is
 Each worker works out its share from the members of the group. If a worker comes or goes, only its own parts move.
 `
 
-// tell plays the life of a group on a server in this process: three workers, a crash, a new worker, a partition and its
-// end. It returns an error if a part has no worker, or has two, once the workers have seen a change.
+// tell plays the life of a group on a server in this process: three workers, a crash, a new worker, and a network
+// partition that heals. It returns an error if a part has no worker, or has two, once the workers have seen a change.
 func tell(ctx context.Context, c *config, out io.Writer) error {
 	return demo.Play(ctx, out, fmt.Sprintf(legend, c.parts), storyBound, func(_ context.Context, stage *demo.Stage) error {
 		return (&story{Stage: stage, config: c, shares: map[string][]int{}}).play()

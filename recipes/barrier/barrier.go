@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// A Barrier blocks callers for as long as its node exists. It is stateless, so any number of goroutines may share one.
+// A Barrier blocks callers for as long as its node exists. It is stateless, so any number of goroutines can share one.
 type Barrier struct {
 	client *client.Client
 	path   string
@@ -29,8 +29,8 @@ type Option func(*config) error
 
 type config struct{ flags int32 }
 
-// WithEphemeral ties the barrier to the client that raises it: when that client's session ends, the barrier comes down,
-// and it is not raised again in the next session. By default the barrier stays up until [Barrier.Remove].
+// WithEphemeral ties the barrier to the client that raises it: when that client's session ends, the barrier comes down
+// and isn't raised again in the next session. By default, the barrier stays up until [Barrier.Remove] is called.
 func WithEphemeral() Option {
 	return func(c *config) error {
 		c.flags = zk.FlagEphemeral
@@ -38,9 +38,9 @@ func WithEphemeral() Option {
 	}
 }
 
-// New returns the barrier at path. It sends no request.
+// New returns the barrier at path. It doesn't send any requests.
 //
-// Errors: a nil client; a path that is relative, malformed or the root; an invalid option.
+// Errors: a nil client; a path that is relative, malformed or the root; or an invalid option.
 func New(c *conn.Client, path string, opts ...Option) (*Barrier, error) {
 	var cfg config
 	client := (*client.Client)(c)
@@ -59,13 +59,12 @@ func (b *Barrier) failed(op string, err error) error {
 	return &session.OpError{Op: op, Path: b.path, Err: err}
 }
 
-// Set raises the barrier. If the barrier is already up, Set succeeds unless the existing barrier would come down at
-// another time than requested: when another client's session ends or, with [WithEphemeral], not when this client's
-// session ends.
+// Set raises the barrier. If the barrier is already up, Set succeeds only if the existing barrier lasts as long as the
+// requested one would: with [WithEphemeral], it must be tied to this client's session, and otherwise to no session.
 //
-// Errors: zk.ErrNodeExists in that case; ErrUnknownOutcome if the reply was lost, and either the barrier is now down,
-// because it was never up or because another client has removed it since, or ctx or the session ended before Set could
-// find out; context.Cause(ctx); ErrClosed; otherwise the server's error.
+// Errors: zk.ErrNodeExists if the existing barrier doesn't qualify; ErrUnknownOutcome if the reply was lost and the
+// barrier is now down, either because it was never up or because another client has since removed it, or if ctx or the
+// session ended before Set could find out; context.Cause(ctx); ErrClosed; or the server's error.
 //
 // Source: Curator's DistributedBarrier.setBarrier.
 func (b *Barrier) Set(ctx context.Context) error {
@@ -135,18 +134,19 @@ func (b *Barrier) isAsSet(s *session.Session, stat zk.Stat) bool {
 	return stat.EphemeralOwner == s.ID()
 }
 
-// Remove lowers the barrier and releases all waiters. If the barrier is already down, Remove returns nil.
+// Remove lowers the barrier and releases all waiters. If the barrier is already down, Remove is a no-op.
 //
-// Errors: ErrUnknownOutcome, context.Cause(ctx), ErrClosed, or the server's error; after any of them the barrier may
+// Errors: ErrUnknownOutcome, context.Cause(ctx), ErrClosed, or the server's error. After any of these, the barrier may
 // still be up.
 //
 // Source: Curator's DistributedBarrier.removeBarrier.
 func (b *Barrier) Remove(ctx context.Context) error { return record.Remove(ctx, b.client, b.path) }
 
 // Wait blocks until the barrier is down, through disconnects and into the next session. If it returns nil, the barrier
-// was down at some moment since the call began, or, if ZooKeeper's leader was just replaced, at most 1.5 ticks before.
+// was down at some moment since the call began or, if ZooKeeper's leader had just been replaced, at most 1.5 ticks
+// earlier.
 //
-// Errors: context.Cause(ctx); ErrClosed; otherwise the server's error. After any of them the barrier may still be up.
+// Errors: context.Cause(ctx); ErrClosed; or the server's error. After any of these, the barrier may still be up.
 //
 // Source: Curator's DistributedBarrier.waitOnBarrier.
 func (b *Barrier) Wait(ctx context.Context) error {

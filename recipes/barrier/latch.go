@@ -17,21 +17,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// A Latch blocks callers until it has been counted down n times, and is open from then on. Its state is in persistent
-// nodes, so it survives the end of every client. It is stateless, so any number of goroutines may share one.
+// A Latch blocks callers until it has been counted down n times, and is open from then on. Because its state is in
+// persistent nodes, it outlives every client. It is stateless itself, so any number of goroutines can share one.
 type Latch struct {
 	client *client.Client
 	path   string
 	n      int
 }
 
-// NewLatch returns the latch at path, which opens after n counts. All clients must use the same n. NewLatch sends no
-// request; the first count creates the node and missing parents.
+// NewLatch returns the latch at path, which opens after n counts. All clients must use the same n. NewLatch doesn't
+// send any requests; the first count creates the node and missing parents.
 //
-// A latch opens once. For the next time, use a new path, or delete the old latch's nodes when no client counts or waits
-// any longer, since a count that is still in flight would count for the new one.
+// A latch opens only once. For the next time, use a new path, or delete the old latch's nodes. Do this only when no
+// client is still counting or waiting, because a count still in flight would count toward the new latch.
 //
-// Errors: a nil client; a path that is relative, malformed or the root; n below 1.
+// Errors: a nil client; a path that is relative, malformed or the root; or an n below 1.
 func NewLatch(c *conn.Client, path string, n int) (*Latch, error) {
 	inner := (*client.Client)(c)
 	_, err := znode.New(inner, path, recipe.Config{}) // checks both
@@ -51,16 +51,17 @@ func (l *Latch) failed(op string, err error) error {
 	return &session.OpError{Op: op, Path: l.path, Err: err}
 }
 
-// CountDown counts down by one, and returns how many counts are left. The last one opens the latch, which then stays
-// open; counting down an open latch changes nothing.
+// CountDown counts down by one, and returns how many counts are left. The final count opens the latch, which then stays
+// open; counting down an open latch has no effect.
 //
-// Each name counts once: a call with the same name as an earlier one, even in another process, changes nothing. This
-// lets a restarted program count again for work that it repeats. With an empty name each call counts, and counts once,
+// Each name counts once: a call with the same name as an earlier one has no effect, even in another process. This lets
+// a restarted program count again for work that it repeats. If the name is empty, every call counts, but only once,
 // even if replies are lost or sessions end.
 //
-// Errors: a name that cannot be part of a node name, at once; a latch with another n, or whose node holds something
-// else, and nothing was counted; ErrUnknownOutcome if ctx or the client ended before the outcome of the count was
-// known, or the server failed on it: with a name, call again; otherwise the server's error.
+// Errors: a name that can't be part of a node name, before sending any request; a latch with a different n, or whose
+// node holds something else, in which case nothing was counted; ErrUnknownOutcome if ctx was done or the client was
+// closed before the outcome of the count was known, or if the server failed on it (with a name, simply call again); or
+// the server's error.
 //
 // Source: Java's CountDownLatch, and RCountDownLatch of Redisson, which counts again if a reply is lost.
 func (l *Latch) CountDown(ctx context.Context, name string) (left int, err error) {
@@ -129,10 +130,10 @@ func (l *Latch) left(now session.Node) (int, error) {
 	return left, nil
 }
 
-// Count returns how many counts are left, or 0 if the latch is open. The result is no older than this call, except that
-// it may be up to 1.5 ticks older if ZooKeeper's leader was just replaced.
+// Count returns how many counts are left, or 0 if the latch is open. The result is at least as recent as the call,
+// except that it may be up to 1.5 ticks older if ZooKeeper's leader has just been replaced.
 //
-// Errors: as for [Latch.CountDown], except ErrUnknownOutcome; context.Cause(ctx); ErrClosed.
+// Errors: the same as for [Latch.CountDown], except ErrUnknownOutcome; context.Cause(ctx); or ErrClosed.
 func (l *Latch) Count(ctx context.Context) (left int, err error) {
 	if err := l.client.Sync(ctx, l.path); err != nil {
 		return 0, err
@@ -144,10 +145,10 @@ func (l *Latch) Count(ctx context.Context) (left int, err error) {
 	return l.left(now)
 }
 
-// Wait blocks until the latch is open, through disconnects and into the next session. Only the last count wakes
+// Wait blocks until the latch is open, through disconnects and into the next session. Only the final count wakes
 // waiters, and it wakes all of them.
 //
-// Errors: context.Cause(ctx); ErrClosed; otherwise the server's error.
+// Errors: context.Cause(ctx); ErrClosed; or the server's error.
 func (l *Latch) Wait(ctx context.Context) error {
 	return l.client.InSession(ctx, "wait", l.path, func(s *session.Session) error {
 		var last *session.Watch

@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Cache is an in-memory copy of ZooKeeper nodes that follows their changes. It is safe for concurrent use.
+// Cache is an in-memory copy of ZooKeeper nodes that follows changes to them. It is safe for concurrent use.
 type Cache struct {
 	client *client.Client
 	config config
@@ -75,10 +75,10 @@ const (
 )
 
 // WithFilter leaves out the parts of a tree that you do not need: the cache neither reads nor watches them. By default
-// it keeps everything. When the cache reads a list of children, it calls filter with the path of each child, provided
-// that the parent is kept [Whole]. filter runs inside the cache, so it must return at once, must not call the cache,
-// and must always return the same result for a path. A node's Stat still counts all of its children, and whenever any
-// child is created or deleted, the cache rereads the list of their names.
+// it keeps everything. When the cache reads the children of a node that is kept [Whole], it calls the filter with the
+// path of each child. Because the filter runs inside the cache, it must return quickly and must not call the cache. It
+// must also return the same result whenever it is called with the same path. A node's Stat still counts all of its
+// children, and the cache still rereads the list of their names whenever any of them is created or deleted.
 //
 // Source: TreeCacheSelector of Curator's TreeCache.
 func WithFilter(filter func(path string) Scope) Option {
@@ -92,8 +92,8 @@ func WithFilter(filter func(path string) Scope) Option {
 }
 
 // WithoutData makes the cache keep names and Stats but no data, so that large data takes no memory. Entry.Data is nil
-// and DataLength is 0, but changes to the data are still reported. The cache still reads the data, because a request
-// for the Stat alone would leave a watch on the server for each node that is deleted in the meantime.
+// and DataLength is 0, but changes to the data are still reported. The cache still has to read the data, because a
+// request for the Stat alone would leave a watch on the server if the node has been deleted by then.
 //
 // Source: setCacheData(false) of Curator's TreeCache.
 func WithoutData() Option {
@@ -103,7 +103,7 @@ func WithoutData() Option {
 	}
 }
 
-// WithMaxNodes limits how many nodes the cache may hold; the default is 1,000,000. If there are more, the cache ends
+// WithMaxNodes limits how many nodes the cache may hold; the default is 1,000,000. If there are more, the cache stops
 // with [ErrTooMuch].
 func WithMaxNodes(n int) Option {
 	return func(c *config) error {
@@ -115,8 +115,8 @@ func WithMaxNodes(n int) Option {
 	}
 }
 
-// WithMaxBytes limits how many bytes the data and names of all nodes may take together; the default is 256 MiB. If
-// there are more, the cache ends with [ErrTooMuch].
+// WithMaxBytes limits how many bytes the data and names of all nodes may take together; the default is 256 MiB. If they
+// take more, the cache stops with [ErrTooMuch].
 func WithMaxBytes(n int64) Option {
 	return func(c *config) error {
 		if n < 1 {
@@ -127,7 +127,8 @@ func WithMaxBytes(n int64) Option {
 	}
 }
 
-// WithWindow limits how many requests the cache may have in flight; the default is 256. Large replies lower it.
+// WithWindow limits how many requests the cache may have in flight; the default is 256. The cache lowers this limit if
+// replies are large.
 func WithWindow(requests int) Option {
 	return func(c *config) error {
 		if requests < 1 {
@@ -138,8 +139,9 @@ func WithWindow(requests int) Option {
 	}
 }
 
-// WithRecheck sets how often the cache verifies all its watches and rereads what it could not read, as [Cache.Sync]
-// does; the default is 5 minutes. A shorter interval finds withheld events sooner, and costs more reads.
+// WithRecheck sets how often the cache verifies all its watches and retries nodes that it could not read, as
+// [Cache.Sync] does; the default is 5 minutes. A shorter interval finds changes whose events were withheld sooner, at
+// the cost of more reads.
 func WithRecheck(interval time.Duration) Option {
 	return func(c *config) error {
 		if interval < time.Second {
@@ -150,7 +152,7 @@ func WithRecheck(interval time.Duration) Option {
 	}
 }
 
-// ErrTooMuch is returned when there are more nodes or bytes than the cache may hold. The cache has ended, and its
+// ErrTooMuch is returned when there are more nodes or bytes than the cache may hold. The cache has stopped, so its
 // entries become stale; raise [WithMaxNodes] or [WithMaxBytes], or use [WithFilter].
 var ErrTooMuch = errors.New("more than the cache may hold")
 
@@ -161,8 +163,8 @@ func (closedError) Error() string { return "the cache was closed" }
 
 func (closedError) Is(target error) bool { return target == zkrecipes.ErrClosed }
 
-// Node returns a cache of one node, which need not exist. It returns without contacting the servers: the cache connects
-// and reads in the background, and [Cache.Ready] waits for that. Close the cache when you no longer need it.
+// Node returns a cache of one node, which doesn't have to exist yet. It does not contact the servers: the cache reads
+// the node in the background, and [Cache.Ready] waits for that. Close the cache when you no longer need it.
 //
 // Errors: a nil client; a path that is relative or malformed; an invalid option.
 func Node(c *conn.Client, path string, opts ...Option) (*Cache, error) {
@@ -209,8 +211,9 @@ func open(client *client.Client, path string, cfg config, opts []Option) (*Cache
 	return c, nil
 }
 
-// Close ends the cache and removes its watches from the server, which takes a request for each node. If you are about
-// to close the client anyway, close that first. Entries can still be read after Close, which is idempotent.
+// Close stops the cache and removes its watches from the server, which takes a request for each node. If you are about
+// to close the client anyway, do that first to save these requests. You can still read entries after Close. Close is
+// idempotent.
 //
 // Errors: context.Cause(ctx), in which case some watches may remain on the server.
 func (c *Cache) Close(ctx context.Context) error {
@@ -235,12 +238,12 @@ func (c *Cache) Path() string { return c.engine.nodes.path }
 type Entry struct {
 	Path string
 	Data []byte // owned by the cache: do not modify it
-	// Stat is from the newest read. If the cache follows the node's children, Cversion, Pzxid and NumChildren are from
-	// the newest list of children or, before there is one, from the node's creation. Otherwise changes to these three
-	// trigger no event, and changes to Aversion never do, so they become stale until the data is read again.
+	// Stat is from the most recent read. If the cache follows the node's children, Cversion, Pzxid and NumChildren are
+	// from the latest list of children or, before there is one, from the node's creation. If it doesn't, changes to these
+	// three trigger no event, and changes to Aversion never do, so they can be stale until the data is read again.
 	zk.Stat
-	// Err is why the node, or its list of children, could not be read or decoded. The other fields are then from an
-	// earlier read, or empty.
+	// Err is why the node, or its list of children, could not be read or decoded. If it is set, the other fields are from
+	// an earlier read, or empty.
 	Err error
 }
 
@@ -249,8 +252,8 @@ func (e Entry) Name() string { return e.Path[strings.LastIndexByte(e.Path, '/')+
 
 // View reports how fresh and how complete a cache is.
 type View struct {
-	// Freshness reports as of when the cache has everything that its server had: AsOf is zero until the cache is
-	// complete for the first time, and Current is set only while it is complete.
+	// Freshness reports how up to date the cache is: it has everything that its server had at AsOf. AsOf is zero until the
+	// cache is complete for the first time, and Current is true only while the cache is complete.
 	zkrecipes.Freshness
 	// Exists reports whether the root exists.
 	Exists bool
@@ -259,10 +262,10 @@ type View struct {
 	Bytes int64
 	// Pending is how many parts still need to be read or watched again. A part is a node's data, or its list of children.
 	Pending int
-	// Failed is how many parts could not be read at the last attempt; their entries have errors. ZooKeeper does not
-	// notify the cache when they become readable, so [Cache.Sync] and each recheck try again.
+	// Failed is how many parts could not be read on the last attempt; their nodes' Entry.Err is set. Because ZooKeeper
+	// does not notify the cache when they become readable, [Cache.Sync] and each recheck try again.
 	Failed int
-	// Err is why the cache has ended, or nil if it has not.
+	// Err is why the cache has stopped, or nil if it has not.
 	Err error
 }
 
@@ -298,7 +301,7 @@ func (c *Cache) List(path string) []Entry {
 	return list
 }
 
-// Snapshot returns all entries that the cache has at one moment, parents before their children, and how fresh they are.
+// Snapshot returns all entries as of a single moment, parents before their children, and how fresh they are.
 func (c *Cache) Snapshot() ([]Entry, View) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -337,25 +340,25 @@ func (c *Cache) view() View {
 	return v
 }
 
-// Ready blocks until the cache is complete for the first time. If the root does not exist, the cache is complete
-// without it.
+// Ready blocks until the cache is complete for the first time. It also returns if the root does not exist, because an
+// empty cache is then complete.
 //
-// Errors: why the root cannot be read; [ErrTooMuch]; ErrClosed; ErrAuthFailed, after which the cache keeps trying;
-// context.Cause(ctx).
+// Errors: the reason the root cannot be read; [ErrTooMuch]; ErrClosed; ErrAuthFailed, after which the cache keeps
+// trying; context.Cause(ctx).
 func (c *Cache) Ready(ctx context.Context) error {
 	return c.await(ctx, "ready", &waiter{done: make(chan struct{}), round: 1})
 }
 
 // Sync blocks until the cache has everything that was committed before the call. Use it to see your own writes, or
 // after acquiring a lock. Sync also retries nodes that could not be read, and finds what was written while they were
-// unreadable. A node that still cannot be read has an error in its entry, and makes Sync fail only if it is the root;
-// see View.Failed. If ZooKeeper's leader was just replaced, the old one may still answer for up to 1.5 ticks, without
-// knowing the newest transactions.
+// unreadable. If a node still cannot be read, its Entry.Err is set, but Sync fails only if that node is the root; see
+// View.Failed. If ZooKeeper's leader has just been replaced, the old one may still answer for up to 1.5 ticks, without
+// having seen the latest transactions.
 //
 // Sync takes a sync, one request for every few thousand nodes, and a read of each node that has changed since the
 // previous Sync or recheck. Concurrent calls share these requests.
 //
-// Errors: as for [Cache.Ready].
+// Errors: the same as [Cache.Ready].
 func (c *Cache) Sync(ctx context.Context) error {
 	return c.await(ctx, "sync", &waiter{done: make(chan struct{})})
 }

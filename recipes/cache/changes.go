@@ -42,19 +42,20 @@ func (k Kind) String() string {
 	}
 }
 
-// Change is one difference between what the caller has received and what the cache has.
+// Change is one difference between what the caller has received and what is in the cache.
 type Change struct {
 	Kind  Kind
 	Entry Entry // the node as it is now; only its path, Czxid and Mzxid for Deleted; empty for Current and Behind
 	View  View  // for Current and Behind
 }
 
-// Watch yields the existing nodes as Created, and then every difference. The cache never waits for the caller: a slow
-// one misses intermediate steps, but never the newest state, because the cache remembers for each path at most what the
-// caller last received. A node that was deleted and recreated is yielded as Deleted and then Created.
+// Watch yields the existing nodes as Created, and then every change to them. The cache never waits for the caller. If
+// the caller is slow, intermediate states are skipped, but never the latest one, because for each path the cache
+// remembers at most what the caller last received. A node that was deleted and recreated is yielded as Deleted and then
+// Created.
 //
 // Iteration ends as described under "Conventions" in package [zkrecipes]; the final error, if any, is why the cache has
-// ended.
+// stopped.
 func (c *Cache) Watch(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if ctx == nil {

@@ -24,7 +24,7 @@ func ExampleTree() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = config.Close(ctx) }() // ctx never ends
+	defer func() { _ = config.Close(ctx) }() // ctx is never canceled
 	if err := config.Ready(ctx); err != nil {
 		fmt.Println(err)
 		return
@@ -35,7 +35,7 @@ func ExampleTree() {
 		fmt.Println(err)
 		return
 	}
-	if err := config.Sync(ctx); err != nil { // wait until the cache has this write
+	if err := config.Sync(ctx); err != nil { // blocks until the cache has this write
 		fmt.Println(err)
 		return
 	}
@@ -67,7 +67,7 @@ func ExampleWithFilter() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = jobs.Close(ctx) }() // ctx never ends
+	defer func() { _ = jobs.Close(ctx) }() // ctx is never canceled
 	if err := jobs.Ready(ctx); err != nil {
 		fmt.Println(err)
 		return
@@ -97,7 +97,7 @@ func ExampleCache_Watch() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = workers.Close(ctx) }() // ctx never ends
+	defer func() { _ = workers.Close(ctx) }() // ctx is never canceled
 	for change, err := range workers.Watch(ctx) {
 		if err != nil { // always the final value
 			fmt.Println(err)
@@ -139,7 +139,7 @@ func ExampleAs() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = all.Close(ctx) }() // ctx never ends
+	defer func() { _ = all.Close(ctx) }() // ctx is never canceled
 	if err := all.Ready(ctx); err != nil {
 		fmt.Println(err)
 		return

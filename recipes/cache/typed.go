@@ -16,16 +16,16 @@ type Typed[T any] struct {
 	decoded map[string]TypedEntry[T]
 }
 
-// TypedEntry is an [Entry] with its decoded data. If the data does not decode, Err is why, and Value is whatever decode
-// returned.
+// TypedEntry is an [Entry] with its decoded data. If the data cannot be decoded, Err is the reason, and Value is
+// whatever the decode function returned.
 type TypedEntry[T any] struct {
 	Entry
 	Value T
 }
 
-// As returns a cache's entries decoded by decode, which runs when an entry is requested, and not again while the node
-// has the same version. It may be called concurrently, even for the same node. If a node does not decode, its entry has
-// an error, and the others are not affected.
+// As returns a view of a cache whose entries are decoded by the decode function. It calls the function when an entry is
+// requested, and not again while the node has the same version. The function may be called concurrently, even for the
+// same node. If a node cannot be decoded, its Entry.Err is set; other entries are not affected.
 //
 // Errors: a nil cache; a nil function.
 func As[T any](c *Cache, decode func(Entry) (T, error)) (*Typed[T], error) {

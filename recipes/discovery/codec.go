@@ -13,7 +13,7 @@ type Codec interface {
 	Folder(service string) (string, error)
 	// Service returns the name of the service that a child of the base represents, and false if it represents none.
 	Service(child string) (service string, ok bool)
-	// Encode returns the node for an instance. Empty fields get the format's default, such as a random id.
+	// Encode returns the node for an instance. Empty fields get the format's default, such as a random ID.
 	Encode(Instance) (Node, error)
 	// Decode returns the instance that a node in the service's folder represents. If the node is not an instance,
 	// Decode returns ErrNoInstance, and the node is not shown. Any other error is shown in place of the instance.
@@ -26,7 +26,7 @@ type Node struct {
 	Data []byte
 }
 
-// ErrNoInstance is returned by a [Codec] when a node serves another purpose.
+// ErrNoInstance is returned by a [Codec] for a node that is not an instance, but serves another purpose.
 var ErrNoInstance = errors.New("the node is no instance")
 
 // plain is the part of a codec whose services are the children of the base, under their own names.

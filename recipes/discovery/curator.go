@@ -16,10 +16,10 @@ import (
 
 // Curator returns the codec of Apache Curator's ServiceDiscovery with its JsonInstanceSerializer: /base/service/id
 // holds a ServiceInstance as JSON, byte for byte as Curator 5 writes it. It supports all fields except Disabled, which
-// it reads but cannot write. The default id is a random UUID.
+// it reads but cannot write. The default ID is a random UUID.
 //
-// It reads whatever Curator reads: names are case-sensitive, and types are coerced as in Jackson, so "port":"8080" is a
-// port.
+// It reads whatever Curator reads: names are case-sensitive, and types are coerced as in Jackson, so "port":"8080" is
+// accepted as a port.
 //
 // Metadata is written as the payload, which is then a JSON object. When an instance is read, Metadata has that object's
 // string, number and boolean fields, without Java's @class. A Java reader casts the payload to its own class, so if you

@@ -74,10 +74,10 @@ func (d *Discovery) folder(service string) (*group.Group, error) {
 	return g, nil
 }
 
-// Names returns the names of all services, sorted and no older than this call. When a service's last instance leaves,
-// its name remains listed until the servers remove its node, which takes about a minute.
+// Names returns the sorted names of all services. The list is at least as recent as the call. When a service's last
+// instance leaves, its name remains listed until the servers remove its node, which takes about a minute.
 //
-// Errors: context.Cause(ctx); ErrClosed; otherwise the server's error.
+// Errors: context.Cause(ctx), ErrClosed, or the server's error.
 func (d *Discovery) Names(ctx context.Context) ([]string, error) {
 	if err := d.client.Sync(ctx, d.base); err != nil {
 		return nil, err
@@ -96,11 +96,11 @@ func (d *Discovery) Names(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Instances returns a service's instances, no older than this call; a service that does not exist has none. Instances
-// leaves no watches behind, so the view is never Current: the service may change right after AsOf without notice. To
-// follow the service, use [Discovery.Watch].
+// Instances returns a service's instances, of which there are none if the service does not exist. The view is at least
+// as recent as the call. Because Instances leaves no watches behind, the view is never Current: the service may change
+// right after AsOf without notice. To follow the service, use [Discovery.Watch].
 //
-// Errors: an invalid service name; context.Cause(ctx); ErrClosed; otherwise the server's error.
+// Errors: an invalid service name, context.Cause(ctx), ErrClosed, or the server's error.
 func (d *Discovery) Instances(ctx context.Context, service string) (View, error) {
 	g, err := d.folder(service)
 	if err != nil {
@@ -118,9 +118,9 @@ type WatchOption func(*watchConfig) error
 
 type watchConfig struct{ follow []group.WatchOption }
 
-// WithSettle debounces Watch: it reports a change once the service has been stable for quiet, or after most at the
-// latest, counted from the first unreported change. By default changes are reported at once. See [group.WithSettle] for
-// what this saves.
+// WithSettle debounces Watch: a change is reported once the service has been stable for the quiet duration, or once
+// most has elapsed since the first unreported change. By default every change is reported immediately. WithSettle also
+// saves reads; see [group.WithSettle].
 func WithSettle(quiet, most time.Duration) WatchOption {
 	return func(c *watchConfig) error {
 		c.follow = append(c.follow, group.WithSettle(quiet, most))
@@ -128,10 +128,10 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 	}
 }
 
-// Watch yields a service's current instances, then a view after every change, including changes to their data. A slow
-// caller gets the newest view and misses those in between. A service that does not exist has no instances. If the
-// connection is lost or no server answers, Watch yields the last view again with Current false; see the package
-// documentation.
+// Watch yields a service's current instances, then a view after every change, including changes to their data. If the
+// caller is slow, it gets the latest view, and intermediate ones are skipped. If the service does not exist, the view
+// has no instances. If the connection is lost or no server answers, Watch yields the last view again with Current
+// false; see the package documentation.
 //
 // Iteration ends as described under "Conventions" in package [zkrecipes].
 func (d *Discovery) Watch(ctx context.Context, service string, opts ...WatchOption) iter.Seq2[View, error] {

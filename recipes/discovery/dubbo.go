@@ -18,7 +18,7 @@ import (
 // Dubbo returns the codec of Apache Dubbo's interface providers: /base/interface/providers has a node for each
 // provider, whose name is the provider's URL. The base is /dubbo unless Dubbo is configured otherwise.
 //
-// The id is the URL without its parameters, for example "tri://10.0.0.7:50051/org.example.Orders"; by default it
+// The ID is the URL without its parameters, for example "tri://10.0.0.7:50051/org.example.Orders"; by default it
 // consists of the address, the port and the service, with the protocol dubbo. Metadata holds the parameters, except for
 // timestamp and disabled, which are the fields Registered and Disabled. Other fields are not supported.
 func Dubbo() Codec { return dubbo{} }

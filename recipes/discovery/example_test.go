@@ -59,7 +59,7 @@ func ExampleDiscovery_Watch() {
 		case err != nil: // always the final value
 			fmt.Println(err)
 			return
-		case !view.Current: // the instances may have changed since view.AsOf; most are still there
+		case !view.Current: // the instances may have changed since view.AsOf, but most of them are probably still there
 			continue
 		case len(view.Entries) == 0:
 			fmt.Println("none")

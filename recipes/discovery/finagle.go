@@ -13,10 +13,10 @@ import (
 // Finagle returns the codec of Twitter's serversets, which Finagle and Aurora use: /base/service/member_0000000001
 // holds JSON with a serviceEndpoint.
 //
-// The id is the member's number, as text; the default is a random one. Instances registered with this package keep
-// their number, even in the next session. Metadata has "shard", and "status" if that is not ALIVE. The payload holds
-// the additionalEndpoints. Disabled means that the status is not ALIVE. Other fields are not supported, and nodes that
-// are not members, such as vectors, are not shown.
+// The ID is the member's number, as text; the default is a random one. Instances registered with this package keep
+// their number, even in the next session. Metadata has "shard", and also "status" if that is not ALIVE. The payload
+// holds the additionalEndpoints, and Disabled means that the status is not ALIVE. Other fields are not supported, and
+// nodes that are not members, such as vectors, are not shown.
 func Finagle() Codec { return finagle{} }
 
 type finagle struct{ plain }

@@ -9,7 +9,7 @@ import (
 )
 
 // Instance is one process that offers a service. Which fields are supported depends on the format: see [Curator],
-// [Spring], [Dubbo] and [Finagle]. Leave the others empty.
+// [Spring], [Dubbo] and [Finagle]. Leave unsupported fields empty.
 type Instance struct {
 	// Service is the service's name.
 	Service string
@@ -25,12 +25,12 @@ type Instance struct {
 	// Metadata describes the instance, with keys such as "zone" or "weight". It must not be modified in an instance
 	// that was read.
 	Metadata map[string]string
-	// Payload is the application's own part of the node, as JSON, byte for byte; nil if there is none. In an instance
-	// that was read, it may contain the metadata as well. To change one of the two, set the other to nil.
+	// Payload is the application's own part of the node, as JSON, byte for byte; nil if there is none. In an instance that
+	// was read, the payload may contain the metadata as well, so if you change one of the two, set the other to nil.
 	Payload json.RawMessage
-	// URI specifies how the instance's URI is built; nil if it has none.
+	// URI specifies how the instance's URI is built; nil if the instance has none.
 	URI URISpec
-	// Registered is when the instance was registered, by its process's clock, in milliseconds. The default is the
+	// Registered is when the instance was registered, by its process's clock, to the millisecond. The default is the
 	// current time.
 	Registered time.Time
 	// Type is the node's lifetime, in Curator's terms; the empty type means [Dynamic].

@@ -41,8 +41,8 @@ type RegisterOption func(*registering) error
 
 type registering struct{ options []group.JoinOption }
 
-// WithWait makes Register wait, until ctx ends, while the id is taken; by default Register fails. This lets a restarted
-// process get its id back once its predecessor's session expires.
+// WithWait makes Register wait while the ID is taken, until ctx is done; by default Register fails. This lets a
+// restarted process get its ID back once its predecessor's session expires.
 func WithWait() RegisterOption {
 	return func(c *registering) error {
 		c.options = append(c.options, group.WithWait())
@@ -50,9 +50,9 @@ func WithWait() RegisterOption {
 	}
 }
 
-// WithReplace takes over an id that another session has: if replace returns true, that session's node is deleted in the
-// same transaction that creates the new one. By default Register fails. replace is called on one of the client's
-// goroutines and must not block.
+// WithReplace lets Register take over an ID that another session has; by default Register fails. If the replace
+// function, which receives the data and the Stat of that session's node, returns true, the node is deleted in the same
+// transaction that creates the new one. The function is called on one of the client's goroutines and must not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) RegisterOption {
 	return func(c *registering) error {
 		c.options = append(c.options, group.WithReplace(replace))
@@ -61,14 +61,14 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) RegisterOption {
 }
 
 // Register adds an instance to its service and blocks until the instance's node exists. To limit how long Register
-// waits, pass a context with a deadline; the node itself is kept until [Registration.Close], as in package node, and a
-// reconnect writes nothing.
+// waits, pass a context with a deadline. The deadline does not limit how long the instance stays registered: as in
+// package node, its node is kept until [Registration.Close], and a reconnect writes nothing.
 //
-// If Register fails, nothing remains registered: a node that was created is deleted in the background.
+// If Register fails, the instance does not stay registered: if its node was created, it is deleted in the background.
 //
-// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an instance that the format
-// cannot represent; an open Registration with the same id on the same client; context.Cause(ctx), with what the call
-// was waiting for; the server's error; ErrClosed.
+// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the ID; an instance that the format
+// cannot represent; an open Registration with the same ID on the same client; context.Cause(ctx), along with what the
+// call was waiting for; the server's error; ErrClosed.
 //
 // Source: Curator's ServiceDiscovery.registerService, which takes over another process's node.
 func (d *Discovery) Register(ctx context.Context, i Instance, opts ...RegisterOption) (*Registration, error) {
@@ -151,8 +151,8 @@ func (r *Registration) Path() string { return r.now().Path() }
 // State returns what is currently known about the node, without contacting the servers.
 func (r *Registration) State() node.State { return r.now().State() }
 
-// Watch yields the node's current state, then every change. A slow caller gets the newest state and misses those in
-// between.
+// Watch yields the node's current state, then every change. If the caller is slow, it gets the latest state, and
+// intermediate states are skipped.
 //
 // Iteration ends as described under "Conventions" in package [zkrecipes], and with ErrClosed when the registration
 // ends.
@@ -175,17 +175,17 @@ func (r *Registration) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 	}
 }
 
-// Update replaces the instance and blocks until the server has it. An empty ID, Address or Registered keeps its old
-// value. The service and the id cannot change.
+// Update replaces the instance and blocks until the server has the new one. If ID, Address or Registered is empty, it
+// keeps its old value. The service and the ID cannot change.
 //
 // If the format stores the data in the node's name, as Dubbo's does, Update creates the new node before it deletes the
-// old one, so for a moment both exist.
+// old one, so both exist for a moment.
 //
-// If Update fails, [Registration.Instance] shows which instance the registration keeps: the new one, which is still
-// written as soon as possible, or the old one.
+// If Update fails, [Registration.Instance] shows which instance the registration keeps: either the old one, or the new
+// one, which will then be written as soon as possible.
 //
-// Errors: a different service or id; an instance that the format cannot represent; context.Cause(ctx), with what the
-// call was waiting for; the server's error; ErrClosed.
+// Errors: a different service or ID; an instance that the format cannot represent; context.Cause(ctx), along with what
+// the call was waiting for; the server's error; ErrClosed.
 func (r *Registration) Update(ctx context.Context, i Instance) error {
 	now := r.Instance()
 	i.ID, i.Address, i.Service = cmp.Or(i.ID, now.ID), cmp.Or(i.Address, now.Address), cmp.Or(i.Service, now.Service)
@@ -243,11 +243,11 @@ func (r *Registration) put(i Instance, n Node, member, before *group.Membership)
 }
 
 // Close removes the instance from its service: it deletes the node if it is the registration's own, and blocks until
-// the node is gone or its session is over. It is idempotent. When you shut down, close the registration first, and then
-// keep serving the calls in progress and those from callers that have not noticed yet.
+// the node is gone or its session is over. It is idempotent. When your program shuts down, close the registration
+// first, and then keep serving calls in progress, as well as new ones from callers that have not noticed yet.
 //
-// Errors: context.Cause(ctx); an error if the server does not permit the removal. In both cases the removal continues
-// in the background.
+// Errors: context.Cause(ctx), or an error if the server does not permit the removal. In either case, the removal
+// continues in the background.
 func (r *Registration) Close(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("discovery: close: %w", session.ErrNoContext)

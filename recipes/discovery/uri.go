@@ -44,7 +44,8 @@ func ParseURISpec(text string) (URISpec, error) {
 	}
 }
 
-// URL returns the instance's URI, or "" if URI is nil. Variables that the instance has no value for are empty.
+// URL returns the instance's URI, or "" if its URI field is nil. A variable for which the instance has no value is
+// replaced by an empty string.
 func (i Instance) URL() string {
 	var b strings.Builder
 	for _, part := range i.URI {

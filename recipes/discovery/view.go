@@ -17,8 +17,8 @@ type View struct {
 	Service string
 	// Entries are the instances, sorted by age: the one with the oldest node comes first.
 	Entries []Entry
-	// Zxid is the id of the transaction that last changed the list of instances; 0 if there has never been an instance.
-	// Of two views, the one with the larger Zxid is newer.
+	// Zxid is the ID of the transaction that last changed the list of instances; 0 if there has never been an instance. Of
+	// two views, the one with the larger Zxid is newer.
 	Zxid int64
 	// Freshness is never current in a view from [Discovery.Instances], because nothing follows the service.
 	zkrecipes.Freshness
@@ -26,24 +26,24 @@ type View struct {
 
 // Entry is one node in a view, with the instance that it represents.
 type Entry struct {
-	// Instance is empty, except for its Service, if the node does not decode.
+	// Instance is empty, except for its Service, if the node cannot be decoded.
 	Instance
 	// Path is the path of the node.
 	Path string
 	// Data is the node's data, which must not be modified.
 	Data []byte
-	// Czxid identifies the node's incarnation: an instance that comes back has a larger one.
+	// Czxid identifies the node's incarnation: an instance that comes back gets a larger one.
 	Czxid int64
 	// Session is the session that owns the node, or 0 if the node is not ephemeral.
 	Session int64
 	// Since is when the node was created, by the servers' clock.
 	Since time.Time
-	// Err is why the instance cannot be called: its node does not decode, or it has no address or an impossible port.
-	// Otherwise Err is nil.
+	// Err is why the instance cannot be called: either its node cannot be decoded, or it has no address or an invalid
+	// port. It is nil if the instance can be called.
 	Err error
 }
 
-// Instances returns the instances that you can use: those that are not disabled and whose entry has no error.
+// Instances returns the instances that you can use: those that are not disabled and whose Entry.Err is nil.
 func (v View) Instances() []Instance {
 	var usable []Instance
 	for _, e := range v.Entries {

@@ -17,34 +17,34 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// ErrNotStanding reports that a candidate is not, or no longer, in the queue.
+// ErrNotStanding reports that a candidate isn't in the queue, or no longer is.
 var ErrNotStanding = errors.New("the candidate is not standing")
 
 // Appoint makes a candidate of your choice the next leader, for instance one that runs the new release. It asks the
-// candidates ahead of that one to stand back, and returns nil once the appointed candidate is next. The term continues:
-// finish the work, then release the term or return from the function passed to [Election.Run], and the appointed
-// candidate leads. Take the candidate from the result of [Election.Queue].
+// candidates ahead of that one to stand back, and returns nil once the appointed candidate is next. The term continues,
+// so you can finish your work before you release the term or return from the function passed to [Election.Run]; then
+// the appointed candidate leads. Take the candidate from the list that [Election.Queue] returns:
 //
 //	candidates, err := e.Queue(ctx)
 //	...
 //	err = e.Appoint(ctx, t, candidates[3])
 //
 // A candidate that stands back leaves the queue and rejoins it at the back, once per appointment. Only candidates with
-// [WithStandBack] do so; the appointed candidate itself does not need the option. Others, including those of Curator
-// and kazoo, stay. If one of them is ahead of the appointed candidate, Appoint waits until it leaves, so give ctx a
-// deadline of a few seconds.
+// [WithStandBack] do so; the appointed candidate itself doesn't need the option. All others, including those of Curator
+// and kazoo, stay where they are. If one of them is ahead of the appointed candidate, Appoint waits until it leaves, so
+// give ctx a deadline of a few seconds.
 //
 // Appoint only changes places in the queue, whose first candidate always leads. If the appointed candidate leaves or
-// dies before it leads, the candidate behind it leads, and those that stood back have lost one round. If it is cut off
-// when the term ends, no one leads until the servers expire its session.
+// dies before it leads, for example, the candidate behind it leads, and those that stood back have lost one round. If
+// the appointed candidate is cut off when the term ends, nobody leads until the servers expire its session.
 //
-// If Appoint fails, the term continues, and some candidates may have stood back.
+// If Appoint fails, the term continues, but some candidates may already have stood back.
 //
-// Errors: at once, a term that has ended or belongs to another election, or a candidate on another path;
-// [ErrNotStanding] if the candidate is not in the queue or leaves it; ErrFenced, ErrReleased or a
+// Errors: before sending any request, a term that has ended or belongs to another election, or a candidate on another
+// path; [ErrNotStanding] if the candidate isn't in the queue or leaves it; ErrFenced, ErrReleased or a
 // [*zkrecipes.LostError] if the term ends before Appoint returns; context.Cause(ctx), with the candidate that is still
-// ahead; ErrClosed; otherwise the server's error. The request is an ephemeral node at Path with the suffix -next; if a
-// node that is not ephemeral exists there, the error is zk.ErrNodeExists.
+// ahead; ErrClosed; or the server's error. The request to stand back is an ephemeral node at Path with the suffix
+// -next; if a node that isn't ephemeral exists there, the error is zk.ErrNodeExists.
 func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participant) error {
 	if ctx == nil {
 		return e.failed(session.ErrNoContext)

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// Layout is how candidates are named in ZooKeeper. Candidates with different layouts do not see each other.
+// Layout is how candidates are named in ZooKeeper. Candidates with different layouts don't see each other.
 type Layout int
 
 // The supported layouts.
@@ -26,8 +26,8 @@ const (
 	Selector
 )
 
-// An Election elects one leader among the candidates on a path. A process may campaign in one several times at once,
-// and an Election is safe for concurrent use.
+// An Election elects one leader among the candidates on a path. It is safe for concurrent use, and a process can
+// campaign in the same Election several times at once.
 type Election struct {
 	queue      *znode.Queue
 	kind       string
@@ -46,17 +46,17 @@ type config struct {
 	standBack bool
 }
 
-// WithData sets the data of the candidate's node, which shows others who leads and who waits. The default is the
-// client's identity. If the data is text, it is also the [zkrecipes.Participant]'s Name. It need not be unique.
+// WithData sets the data of the candidate's node, which lets others see who leads and who is waiting. It defaults to
+// the client's identity and doesn't have to be unique. Data that is text is also the [zkrecipes.Participant]'s Name.
 func WithData(data []byte) Option { return recipe.Data[*config](data) }
 
-// WithLossOnSuspend ends terms as soon as the connection is lost. By default a term continues until its deadline, and
-// is kept if the client reconnects in time.
+// WithLossOnSuspend ends terms as soon as the connection is lost. By default, a term stays valid until its deadline,
+// and survives the disconnect if the client reconnects in time.
 func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
-// WithRetry lets [Election.Run] campaign again, instead of returning, after errors from its function for which retry
-// returns true; by default there are none. retry is not called for an error that only reports the end of the function's
-// context.
+// WithRetry makes [Election.Run] campaign again, instead of returning, if its function fails with an error for which
+// the retry function returns true. By default, there are no such errors. The retry function isn't called for errors
+// that only report that the context of Run's function was done.
 func WithRetry(retry func(error) bool) Option {
 	return func(c *config) error {
 		if retry == nil {
@@ -78,31 +78,30 @@ func WithLayout(l Layout) Option {
 	}
 }
 
-// WithTracerName names the election for tracers, and therefore in metrics and traces; by default it has no name. Names
-// are at most 100 bytes long and should come from a small set, because each has its own metrics. They are not sent to
-// ZooKeeper.
+// WithTracerName names the election for tracers, and therefore in metrics and traces; by default it has no name. A name
+// is at most 100 bytes long and isn't sent to ZooKeeper. Use only a few, because each has its own metrics.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
-// WithKazoo makes the election take kazoo's contenders into account, so that Python programs can share it; default off.
-// kazoo must do the same for ours: its Lock takes extra_lock_patterns=["latch-"], or ["lock-"] for the layout
-// [Selector]. kazoo's Election does not accept them, but you can replace its attribute lock with such a Lock. Otherwise
-// kazoo does not see our candidates, and both sides lead. Use the option in all programs on the path, since a program
-// without it fails with ErrForeignContender when it meets a kazoo contender.
+// WithKazoo makes the election take kazoo's contenders into account, so that Python programs can share it. The option
+// is off by default. For exclusion to work in both directions, kazoo must also see our candidates, or else both sides
+// lead: its Lock takes extra_lock_patterns=["latch-"], or ["lock-"] for the layout [Selector]. kazoo's Election doesn't
+// take that argument, but you can replace its attribute lock with such a Lock. Use the option in every program on the
+// path, because a program without it fails with ErrForeignContender when it meets a kazoo contender.
 //
-// A holder that uses kazoo cannot be revoked. A missing path is created as a plain node rather than a container.
+// A holder that uses kazoo can't be revoked. A missing path is created as a plain node instead of a container.
 //
 // Source: kazoo 2.10, kazoo/recipe/lock.py.
 func WithKazoo() Option { return recipe.Kazoo[*config]() }
 
 // WithHandOver determines when a candidate prepares for leadership; the default is [zkrecipes.HandOverLazy]. The other
-// values help when more than two sessions contend for short terms, most of all if the servers are far away. They change
-// nothing if only two contend at a time or all belong to one session, and have no effect together with [WithKazoo].
-// Programs with different values may share the path.
+// values help when more than two sessions contend for short terms, especially if the servers are far away. They make no
+// difference if only two contend at a time, if all contenders belong to one session, or in combination with
+// [WithKazoo]. Programs with different values can share the path.
 func WithHandOver(when zkrecipes.HandOver) Option { return recipe.HandOver[*config](when) }
 
-// New returns the election on path. It sends no request; the first Campaign creates missing parents.
+// New returns the election on path. It doesn't send any requests; the first Campaign creates missing parents.
 //
-// Errors: a nil client; a path that is relative, malformed or the root; an invalid option.
+// Errors: a nil client; a path that is relative, malformed or the root; or an invalid option.
 func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 	inner := (*client.Client)(c)
 	cfg := config{Config: recipe.Defaults(inner), retry: func(error) bool { return false }}
@@ -122,20 +121,21 @@ func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 // the next candidate leads.
 type Term struct{ *zkrecipes.Hold }
 
-// Proclaim replaces the leader's data, which other processes can read, provided the term is still held. Use it to
-// announce, for example, the leader's address.
+// Proclaim replaces the leader's data, provided the term is still held. Other processes can read the data, so you can
+// use it to announce the leader's address, for example.
 //
-// Errors: ErrFenced if the term is not held, and nothing was written; ErrUnknownOutcome if the reply was lost.
+// Errors: ErrFenced if the term is no longer held, in which case nothing was written; ErrUnknownOutcome if the reply
+// was lost.
 func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	_, err := t.Txn(ctx, zkrecipes.OpSet(t.Path(), data, -1))
 	return err
 }
 
-// Campaign blocks until the caller is the leader. Once Campaign returns, ctx no longer affects the term. The package
+// Campaign blocks until the caller is the leader. Once it returns, ctx no longer affects the term. The package
 // documentation describes what the leader's reads see, and what happens to a candidate whose session ends.
 //
-// Errors: [*zkrecipes.WaitError] if ctx ends; ErrDeadlock, at once, if ctx descends from a live term in the same
-// election; ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise the server's error.
+// Errors: [*zkrecipes.WaitError] if ctx is done first; ErrDeadlock, immediately, if ctx descends from a live term in
+// the same election; ErrForeignContender; ErrSequenceExhausted; ErrClosed; or the server's error.
 //
 // Source: ZooKeeper's recipe "Leader Election"; Curator's LeaderLatch.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
@@ -153,7 +153,7 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 }
 
 // Part returns a term as an argument for multilock.LockAll, which campaigns for the term and acquires the other locks
-// with it.
+// along with it.
 func (e *Election) Part() zkrecipes.Part {
 	return hold.Part{Client: e.queue.Client(), Path: e.queue.Path(), Kind: e.kind, Acquire: e.campaign}.Public()
 }
@@ -161,20 +161,20 @@ func (e *Election) Part() zkrecipes.Part {
 // Path returns the election's path.
 func (e *Election) Path() string { return e.queue.Path() }
 
-// Queue returns the leader, followed by the other candidates in queue order. The list is no older than this call. If
-// there are no candidates, the list is empty, without an error.
+// Queue returns the leader, followed by the other candidates in queue order. The list is at least as recent as the
+// call. If there are no candidates, the list is empty and the error is nil.
 //
-// Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; otherwise the server's error.
+// Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; or the server's error.
 func (e *Election) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return e.queue.List(ctx)
 }
 
-// Revoke asks the leader to resign by closing its term's Revoked channel. The leader decides whether and when to do so.
-// If there is no leader, Revoke is a no-op. The request replaces the leader's data, so others can no longer see its
-// name.
+// Revoke asks the leader to resign by closing the Revoked channel of its term. Whether and when to comply is up to the
+// leader. If there is no leader, Revoke is a no-op. Since the request replaces the leader's data, others can no longer
+// see its name.
 //
-// Errors: a holder that uses kazoo, which cannot be asked; ErrUnknownOutcome if the reply was lost, after which you can
-// call Revoke again; otherwise as for [Election.Queue].
+// Errors: a holder that uses kazoo, because it can't be asked; ErrUnknownOutcome if the reply was lost, after which you
+// can call Revoke again; otherwise the same as for [Election.Queue].
 //
 // Source: Curator's Revoker.
 func (e *Election) Revoke(ctx context.Context) error { return e.queue.Revoke(ctx) }

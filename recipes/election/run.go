@@ -8,21 +8,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 )
 
-// Run campaigns, calls lead once elected, and campaigns again when lead returns, until ctx ends. lead's context is
-// canceled when the term or ctx ends, whichever comes first; see [zkrecipes.Hold.Context]. Because Run deletes the
-// candidate only when lead returns, a leader that stops with its context has stopped before the next one is elected. If
-// the term is lost, lead must stop before the servers expire the session, which happens later than
-// [zkrecipes.Hold.ValidUntil].
+// Run campaigns, calls the lead function once elected, and campaigns again when the function returns, until ctx is
+// done. The context passed to the function is canceled when the term ends or ctx is done, whichever comes first; see
+// [zkrecipes.Hold.Context]. Run deletes the candidate only when the lead function returns. As a result, a leader that
+// stops when its context is canceled has stopped before the next one is elected. If the term is lost, the lead function
+// must return before the servers expire the session, which they do later than [zkrecipes.Hold.ValidUntil].
 //
-// After a term that ended within a second, Run backs off before it campaigns again: 50 ms the first time, doubling each
-// time up to 5 seconds, plus or minus a random amount of up to half. A longer term resets the back-off.
+// After a term that ended within a second, Run backs off before it campaigns again. The pause is 50 ms the first time
+// and doubles each time up to 5 seconds, plus or minus a random amount of up to half. A longer term resets the backoff.
 //
-// An error from lead ends Run, with two exceptions: an error that only reports the end of lead's context, and one that
-// [WithRetry] accepts. A joined error only reports the end of the context if each of its parts does. If lead panics,
-// Run resigns, and the panic continues.
+// An error from the lead function ends Run, with two exceptions: an error that only reports that the function's context
+// was done, and one that [WithRetry] accepts. A joined error falls under the first exception only if each of its parts
+// does. If the function panics, Run resigns, and the panic continues.
 //
-// Errors: a nil lead, at once; an error from lead; context.Cause(ctx); those from [Election.Campaign] except
-// ErrAuthFailed, after which Run backs off and retries.
+// Errors: a nil lead function, immediately; an error from that function; context.Cause(ctx); or those from
+// [Election.Campaign] except ErrAuthFailed, after which Run backs off and retries.
 //
 // Source: Curator's LeaderSelector with autoRequeue.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
@@ -43,9 +43,10 @@ func (e *Election) campaign(ctx context.Context) (*zkrecipes.Hold, error) {
 	return t.Hold, nil
 }
 
-// Term returns the term that this process currently holds, and reports whether there is one. Use it where the term is
-// not at hand, for example in a request handler. It finds only terms obtained by [Election.Run] or [Election.Campaign]
-// on this same Election, not on another one for the same client and path, so share the Election that campaigns.
+// Term returns the term that this process currently holds, and reports whether there is one. Use it where the term
+// isn't at hand, for example in a request handler. It only finds terms obtained by [Election.Run] or
+// [Election.Campaign] on this same Election, and not on another one for the same client and path, so share the Election
+// that campaigns.
 func (e *Election) Term() (*Term, bool) {
 	t := e.term.Load()
 	if t == nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// WithStandBack allows the leader to ask this candidate to stand back for another; see [Election.Appoint]. Default off.
-// A candidate that stands back leaves the queue and campaigns again, behind the appointed candidate. Each campaign
-// takes two more requests, and one more watch that all campaigns in a session share.
+// WithStandBack allows the leader to ask this candidate to stand back for another; see [Election.Appoint]. By default,
+// a candidate keeps its place. One that stands back leaves the queue and campaigns again, behind the appointed
+// candidate. Each campaign takes two more requests, and uses one more watch that all campaigns in a session share.
 func WithStandBack() Option {
 	return func(c *config) error {
 		c.standBack = true

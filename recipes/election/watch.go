@@ -22,9 +22,9 @@ type Leadership struct {
 }
 
 // Leader returns the candidate at the head of the queue, which leads or is about to find out that it does. The result
-// is no older than this call.
+// is at least as recent as the call.
 //
-// Errors: ErrNoLeader if there are no candidates; context.Cause(ctx); ErrClosed; otherwise the server's error.
+// Errors: ErrNoLeader if there are no candidates; context.Cause(ctx); ErrClosed; or the server's error.
 func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 	if err := e.queue.Client().Sync(ctx, e.queue.Path()); err != nil {
 		return zkrecipes.Participant{}, err
@@ -36,17 +36,17 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 	return leader, err
 }
 
-// Watch yields the current leader, then every change, including changes to its proclaimed data. Between two leaders it
-// always yields a view without one, because leadership never passes from one to the next without a gap.
+// Watch yields the current leader, then every change, including changes to the leader's proclaimed data. Between two
+// leaders it always yields a view without one, because leadership never passes from one to the next without a gap.
 //
-// Watch yields the last view again at once, with Current false, in three cases: the connection is lost, a read takes an
-// eighth of the session timeout, or no server has answered for a whole session timeout. When a server answers again,
-// Watch yields a current view. A current view reflects one server, which may lag behind ZooKeeper's leader; use
-// [Election.Leader] if you need the newest.
+// In three cases, Watch immediately yields the last view again with Current set to false: when the connection is lost,
+// when a read takes an eighth of the session timeout, and when no server has answered for a whole session timeout. Once
+// a server answers again, it yields a current view. Even a current view only reflects one server, which may lag behind
+// ZooKeeper's leader; if you need the latest leader, call [Election.Leader].
 //
 // Each call reads independently: after a change it reads the leader or the next candidate that it knows of, and lists
-// the candidates only if both are gone. If many parts of a program observe one election, call Watch once and distribute
-// its views.
+// the candidates only if both are gone. If many parts of a program observe the same election, call Watch once and
+// distribute its views.
 //
 // The iteration ends as described in package [zkrecipes], under "Conventions".
 func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {

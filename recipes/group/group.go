@@ -62,11 +62,11 @@ func (g *Group) Path() string { return g.path }
 // child returns the path of a member's node.
 func (g *Group) child(name string) string { return strings.TrimSuffix(g.path, "/") + "/" + name }
 
-// Members returns the current members with their data, no older than this call. While members come and go faster than
-// they can be read, it keeps rereading until ctx ends. Members leaves no watches behind, so the view is never Current:
-// the group may change right after AsOf without notice. To follow the group, use [Group.Watch].
+// Members returns the current members with their data. The view is at least as recent as the call. If members come and
+// go faster than they can be read, Members keeps rereading until ctx is done. Because it leaves no watches behind, the
+// view is never Current: the group may change right after AsOf without notice. To follow the group, use [Group.Watch].
 //
-// Errors: context.Cause(ctx); ErrClosed; otherwise the server's error.
+// Errors: context.Cause(ctx), ErrClosed, or the server's error.
 func (g *Group) Members(ctx context.Context) (View, error) {
 	if err := g.client.Sync(ctx, g.path); err != nil {
 		return View{}, err

@@ -11,14 +11,14 @@ type Layout int
 
 // The supported layouts.
 const (
-	// Curator is the layout of Curator's GroupMember: a node's name is the member's id, and its data is the payload.
-	// Ids are unique.
+	// Curator is the layout of Curator's GroupMember: a node's name is the member's ID, and its data is the payload. IDs
+	// are unique.
 	Curator Layout = iota
-	// KazooParty is the layout of kazoo's Party: a node has a random name and holds the member's id as its data.
-	// Several members may share an id, and they have no payloads.
+	// KazooParty is the layout of kazoo's Party: a node has a random name and holds the member's ID as its data. Several
+	// members may share an ID, and they have no payloads.
 	KazooParty
-	// KazooShallowParty is the layout of kazoo's ShallowParty: a node has a random name that ends in the member's id.
-	// Several members may share an id, and they have no payloads.
+	// KazooShallowParty is the layout of kazoo's ShallowParty: a node has a random name that ends in the member's ID.
+	// Several members may share an ID, and they have no payloads.
 	KazooShallowParty
 )
 

@@ -30,8 +30,8 @@ type joining struct {
 	options []node.Option
 }
 
-// WithWait makes Join wait, until ctx ends, while the id is taken; by default Join fails. This lets a restarted process
-// get its id back once its predecessor's session expires.
+// WithWait makes Join wait while the ID is taken, until ctx is done; by default Join fails. This lets a restarted
+// process get its ID back once its predecessor's session expires.
 func WithWait() JoinOption {
 	return func(c *joining) error {
 		c.wait = true
@@ -39,9 +39,9 @@ func WithWait() JoinOption {
 	}
 }
 
-// WithReplace takes over an id that another session has: if replace returns true, that session's node is deleted in the
-// same transaction that creates the new one. By default Join fails. replace is called on one of the client's goroutines
-// and must not block.
+// WithReplace lets Join take over an ID that another session has; by default Join fails. If the replace function, which
+// receives the data and the Stat of that session's node, returns true, the node is deleted in the same transaction that
+// creates the new one. The function is called on one of the client's goroutines and must not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 	return func(c *joining) error {
 		if replace == nil {
@@ -52,15 +52,15 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 	}
 }
 
-// Join makes the caller a member with the given id and data, and blocks until its node exists. Kazoo's layouts have no
-// data, so pass nil with them. To limit how long Join waits, pass a context with a deadline; the membership itself
-// lasts until [Membership.Close], and its node is recreated if it is lost.
+// Join makes the caller a member with the given ID and data, and blocks until its node exists. With kazoo's layouts,
+// data must be nil, because their members have no payload. To limit how long Join waits, pass a context with a
+// deadline; the membership itself lasts until [Membership.Close], and its node is recreated if it is lost.
 //
 // If Join fails, the caller is not a member, and anything that was created is deleted in the background.
 //
-// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an id that is not a valid node
-// name; data that is too large; an open Membership with the same id on the same client; context.Cause(ctx), with what
-// the call was waiting for; the server's error; ErrClosed.
+// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the ID; an ID that is not a valid node
+// name; data that is too large; an open Membership with the same ID on the same client; context.Cause(ctx), along with
+// what the call was waiting for; the server's error; ErrClosed.
 //
 // Source: Curator's GroupMember, kazoo's Party.
 func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOption) (*Membership, error) {
@@ -91,7 +91,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 	return &Membership{layout: g.layout, id: id, node: n}, nil
 }
 
-// ID returns the member's id.
+// ID returns the member's ID.
 func (m *Membership) ID() string { return m.id }
 
 // Path returns the path of the member's node.
@@ -100,18 +100,19 @@ func (m *Membership) Path() string { return m.node.Path() }
 // State returns what is currently known about the member's node, without contacting the servers.
 func (m *Membership) State() node.State { return m.node.State() }
 
-// Watch yields the current state, then every change. A slow caller gets the newest state and misses those in between.
+// Watch yields the current state, then every change. If the caller is slow, it gets the latest state, and intermediate
+// states are skipped.
 //
 // Iteration ends as described under "Conventions" in package [zkrecipes], and with ErrClosed when the member leaves.
 func (m *Membership) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 	return m.node.Watch(ctx)
 }
 
-// Set replaces the member's data, and blocks until the server has this data, or that from a later Set. If Set fails,
-// the data is still written as soon as possible, unless it is too large or the member has left.
+// Set replaces the member's data, and blocks until the server has it, or has the data from a later Set. Even if Set
+// fails, the data will still be written as soon as possible, unless it is too large or the member has left.
 //
-// Errors: a layout without data; data that is too large; context.Cause(ctx), with what the call was waiting for; the
-// server's error.
+// Errors: a layout without data; data that is too large; context.Cause(ctx), along with what the call was waiting for;
+// the server's error.
 func (m *Membership) Set(ctx context.Context, data []byte) error {
 	if m.layout != Curator {
 		return &session.OpError{Op: "set", Path: m.Path(), Err: errors.New("kazoo's layouts have no data")}
@@ -122,6 +123,6 @@ func (m *Membership) Set(ctx context.Context, data []byte) error {
 // Close leaves the group: it deletes the member's node if it is the member's own, and blocks until the node is gone or
 // its session is over. It is idempotent.
 //
-// Errors: context.Cause(ctx); an error if the server does not permit the removal. In both cases the removal continues
-// in the background.
+// Errors: context.Cause(ctx), or an error if the server does not permit the removal. In either case, the removal
+// continues in the background.
 func (m *Membership) Close(ctx context.Context) error { return m.node.Close(ctx) }

@@ -18,13 +18,13 @@ import (
 
 // Member is one member of a group, as seen in a view.
 type Member struct {
-	// ID is the id passed to Join.
+	// ID is the ID passed to Join.
 	ID string
 	// Path is the path of the member's node.
 	Path string
 	// Data is the node's data, which must not be modified. It is nil in views from a Watch without [WithPayloads].
 	Data []byte
-	// Czxid identifies the node's incarnation, and orders members by seniority: a member that rejoins has a larger one.
+	// Czxid identifies the node's incarnation, and orders members by seniority: a member that rejoins gets a larger one.
 	Czxid int64
 	// Session is the session that owns the node, or 0 if the node is not ephemeral.
 	Session int64
@@ -36,10 +36,10 @@ type Member struct {
 type View struct {
 	// Members are sorted by seniority: the one that has been in the group longest comes first.
 	Members []Member
-	// Zxid is the id of the transaction that last changed the list of members; 0 if there has never been a member. Of
-	// two views, the one with the larger Zxid is newer.
+	// Zxid is the ID of the transaction that last changed the list of members; 0 if there has never been a member. Of two
+	// views, the one with the larger Zxid is newer.
 	Zxid int64
-	// Freshness is never current in a view from [Group.Members], because nothing follows the group.
+	// Freshness is never current in a view from [Group.Members], because nothing follows the group after the call.
 	zkrecipes.Freshness
 }
 

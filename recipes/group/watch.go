@@ -15,7 +15,7 @@ import (
 // WatchOption configures [Group.Watch].
 type WatchOption func(*watcher) error
 
-// WithPayloads makes Watch include the members' data and follow its changes. By default views have no data.
+// WithPayloads makes Watch include the members' data and follow changes to it. By default views have no data.
 func WithPayloads() WatchOption {
 	return func(w *watcher) error {
 		w.payloads = true
@@ -23,14 +23,14 @@ func WithPayloads() WatchOption {
 	}
 }
 
-// WithSettle debounces Watch: it reports a change once the group has been stable for quiet, or after most at the
-// latest, counted from the first unreported change. By default Watch reports every change at once. Use it, for example,
-// to get a single view when many members start together. Until the change is reported, the last view is no longer
-// current, which Watch reports at once.
+// WithSettle debounces Watch: a change is reported once the group has been stable for the quiet duration, or once most
+// has elapsed since the first unreported change. By default Watch reports every change immediately. Use WithSettle, for
+// example, to get a single view when many members start together. As soon as there is an unreported change, Watch
+// yields the last view again with Current false.
 //
-// It also saves reads: the list of members is read at most four times per quiet period, so a change may be reported a
-// quarter of quiet later. If members change faster than they are read, the view that Watch finally yields is not
-// current.
+// WithSettle also saves reads, because the list of members is read at most four times per quiet period. As a result, a
+// change may be reported up to a quarter of that period later. If members change faster than they are read, the view
+// that Watch finally yields is not current.
 func WithSettle(quiet, most time.Duration) WatchOption {
 	return func(w *watcher) error {
 		if quiet <= 0 || most < quiet {
@@ -41,10 +41,10 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 	}
 }
 
-// Watch yields the current members, then a view after every change. A slow caller gets the newest view and misses those
-// in between. If the connection is lost or no server answers, Watch yields the last view again with Current false; see
-// the package documentation. Even a current view reflects one server, which may lag behind its leader, so use
-// [Group.Members] if you need the newest.
+// Watch yields the current members, then a view after every change. If the caller is slow, it gets the latest view, and
+// intermediate ones are skipped. If the connection is lost or no server answers, Watch yields the last view again with
+// Current false; see the package documentation. Even a current view reflects one server, which may lag behind its
+// leader, so if you need the latest state, use [Group.Members].
 //
 // Iteration ends as described under "Conventions" in package [zkrecipes].
 func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, error] {

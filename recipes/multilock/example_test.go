@@ -10,20 +10,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 )
 
-// This moves money between two accounts while the rates must not change. The balance is written only if all locks are
-// still held.
+// This example moves money between two accounts while the rates must not change. The balance is written only if all
+// locks are still held.
 func ExampleLockAll() {
 	ctx := context.Background()
 	client, done := connect(ctx) // conn.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181")
 	defer done()
 	account := func(name string) zkrecipes.Part {
-		m, err := mutex.New(client, "/bank/"+name)
+		m, err := mutex.New(client, "/locks/"+name)
 		if err != nil {
 			panic(err)
 		}
 		return m.Part()
 	}
-	rates, err := rwlock.New(client, "/bank/rates")
+	rates, err := rwlock.New(client, "/locks/rates")
 	if err != nil {
 		panic(err)
 	}

@@ -1,5 +1,5 @@
-// Package multilock acquires several locks together, all or none: mutexes, read and write locks, semaphore leases, and
-// terms of elections.
+// Package multilock acquires several locks together, either all of them or none of them. The locks can be mutexes, read
+// and write locks, semaphore leases, and terms of elections.
 //
 //	all, err := multilock.LockAll(ctx, account.Part(), ledger.RPart(), uploads.Part(2))
 //	if err != nil {
@@ -9,33 +9,33 @@
 //
 // # Guarantees
 //
-// [LockAll] acquires all of the locks or none. Each hold has its recipe's guarantees, and [Holds.Context] is canceled
-// as soon as one of the holds ends.
+// [LockAll] acquires either all of the locks or none of them. Each hold has its recipe's guarantees, and
+// [Holds.Context] is canceled as soon as one of the holds ends.
 //
-// Calls cannot deadlock with each other, whatever the order of their arguments, because each acquires its locks in the
-// order of their paths on the server. This does not protect a caller that already holds a lock and calls LockAll for
-// more, so acquire all of them in one call.
+// Concurrent calls can't deadlock with each other, whatever the order of their arguments, because each acquires its
+// locks in the order of their paths on the server. This doesn't protect a caller that already holds a lock and calls
+// LockAll for more, so acquire all of them in one call.
 //
 // # Failures
 //
-// If a hold is lost while LockAll waits for the next lock, LockAll fails and releases the other holds. If one is lost
-// later, you keep the others until you release them with [Holds.Release].
+// If a hold is lost while LockAll is waiting for the next lock, LockAll fails and releases the other holds. If one is
+// lost later, you keep the others until you release them with [Holds.Release].
 //
 // # Fairness
 //
-// Each lock is granted first come, first served, as its recipe describes. While LockAll waits for a lock, it holds
-// those whose paths come before it.
+// Each lock is granted first come, first served, as its recipe describes. Keep in mind that while LockAll is waiting
+// for a lock, it already holds those whose paths come before it.
 //
 // # Cost
 //
-// A call costs what its locks cost, one after another. A release sends all deletions, and then waits for their answers
-// together.
+// A call costs what its locks cost, one after another. A release, in contrast, sends all deletions first and then waits
+// for their answers together.
 //
 // # Compatibility
 //
 // Like Curator's InterProcessMultiLock, this package has no nodes of its own: each lock has those of its recipe.
-// However, Curator acquires in the order given, so a Java program that shares two or more of the locks avoids a
-// deadlock only if it also acquires in the order of the paths.
+// However, Curator acquires locks in the order given, so a Java program that shares two or more of the locks avoids a
+// deadlock only if it also acquires them in the order of their paths.
 package multilock
 
 import (
@@ -59,17 +59,18 @@ type Holds struct {
 	holds []*zkrecipes.Hold // on parts, in the same order
 }
 
-// LockAll acquires all of the locks or none. It acquires them one after another, sorted by their paths on the server
-// and, for equal paths, by their recipes, so calls that share some of the locks cannot deadlock. Locks that differ only
-// in their ensembles are acquired in the order given. ctx limits the whole call, but not the holds.
+// LockAll acquires either all of the locks or none of them. It proceeds one lock at a time, sorted by their paths on
+// the server and, for equal paths, by their recipes, so that calls that share some of the locks can't deadlock. Locks
+// that differ only in their ensembles are acquired in the order given. ctx bounds the call itself, not how long the
+// locks are held.
 //
-// If LockAll fails, it releases the locks that it has already acquired, the last one first.
+// If LockAll fails, it releases the locks that it has already acquired, in reverse order.
 //
-// Errors, before any request: no lock, or a zero Part; a lock that is given twice, which includes an rwlock's reader
-// and writer; leases that the semaphore cannot have. Later: the error from the first lock that cannot be acquired, such
-// as a [*zkrecipes.WaitError] if ctx ends; one that matches ErrLost if a hold was lost while LockAll waited for the
-// next lock; ErrDeadlock if two locks are one path through two clients, or if ctx descends from a hold on one of them
-// that is not reentrant.
+// Errors, before sending any request: no locks, or a zero Part; a lock that is given twice, which includes an rwlock's
+// reader and writer; leases that the semaphore can't have. Later: the error from the first lock that can't be acquired,
+// such as a [*zkrecipes.WaitError] if ctx is done first; one that matches ErrLost if a hold was lost while LockAll was
+// waiting for the next lock; or ErrDeadlock if two locks are one path through two clients, or if ctx descends from a
+// hold on one of them that isn't reentrant.
 //
 // Source: Curator's InterProcessMultiLock, which gives each member the whole time, and continues after a failure.
 func LockAll(ctx context.Context, locks ...zkrecipes.Part) (*Holds, error) {
@@ -126,8 +127,8 @@ func (hs *Holds) Context() context.Context { return hs.ctx }
 // Done returns a channel that is closed as soon as one of the holds ends.
 func (hs *Holds) Done() <-chan struct{} { return hs.ctx.Done() }
 
-// Err returns nil while all locks are held. After that it returns a lost hold's error (if several are lost, that of the
-// first path), or ErrReleased if none was lost.
+// Err returns nil while all locks are held. After that, it returns the error of a lost hold, or ErrReleased if none was
+// lost. If several holds are lost, the error is that of the first path.
 func (hs *Holds) Err() error {
 	var released error
 	for _, h := range hs.holds {
@@ -140,7 +141,7 @@ func (hs *Holds) Err() error {
 	return released
 }
 
-// ValidUntil returns the time up to which all holds are proven, which is the earliest of their deadlines.
+// ValidUntil returns the time up to which all holds are proven to be valid, which is the earliest of their deadlines.
 func (hs *Holds) ValidUntil() time.Time {
 	first := hs.holds[0].ValidUntil()
 	for _, h := range hs.holds[1:] {
@@ -151,8 +152,7 @@ func (hs *Holds) ValidUntil() time.Time {
 	return first
 }
 
-// Of returns the hold on one of the locks passed to [LockAll], or nil for any other lock. Each hold has a token of its
-// own.
+// Of returns the hold on one of the locks passed to [LockAll], or nil for any other lock. Each hold has its own token.
 func (hs *Holds) Of(lock zkrecipes.Part) *zkrecipes.Hold {
 	if p, ok := hold.PartOf(lock); ok {
 		if i := slices.IndexFunc(hs.parts, p.Same); i >= 0 {
@@ -169,17 +169,19 @@ func (hs *Holds) Check(ctx context.Context) error {
 	return hs.each(func(h *zkrecipes.Hold) error { return h.Check(ctx) })
 }
 
-// Txn applies all of ops or none, and only if the contenders of all holds still exist when the leader applies them.
-// Paths are as seen by one client: that of the lock whose path sorts first. See [zkrecipes.Hold.Txn].
+// Txn applies either all of the ops or none of them, and only if the contenders of all holds still exist when the
+// leader applies the transaction. Paths are as seen by a single client, which is that of the lock whose path sorts
+// first. See [zkrecipes.Hold.Txn].
 //
-// Errors: ErrFenced if one of the holds had ended, and nothing was written; ErrUnknownOutcome if the reply was lost; at
-// once, holds of several clients; otherwise the failed op's error, and nothing was written.
+// Errors: ErrFenced if one of the holds had ended, in which case nothing was written; ErrUnknownOutcome if the reply
+// was lost; holds from several clients, before sending any request; or the failed op's error, in which case nothing was
+// written.
 func (hs *Holds) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return hold.TxnOfAll(ctx, hs.holds, ops...)
 }
 
-// Release releases all holds, the last one first, and then waits for the deletions together. Another caller that waits
-// for all of the locks therefore finds the others already free when it wakes. See [zkrecipes.Hold.Release].
+// Release releases all holds in reverse order, and then waits for the deletions together. As a result, another caller
+// that is waiting for all of the locks finds the others already free when it wakes. See [zkrecipes.Hold.Release].
 //
 // Errors: those from all holds, joined.
 func (hs *Holds) Release(ctx context.Context) error {

@@ -22,7 +22,7 @@ func ExampleMutex_Do() {
 		return
 	}
 	err = m.Do(ctx, func(ctx context.Context, _ *zkrecipes.Hold) error {
-		fmt.Println("writing the report") // stop when ctx ends
+		fmt.Println("writing the report") // stop when ctx is done
 		return ctx.Err()
 	})
 	fmt.Println(err)
@@ -31,8 +31,8 @@ func ExampleMutex_Do() {
 	// <nil>
 }
 
-// Every process starts the job at the same hour, but only one performs it, because the next holder finds it done. Only
-// a process that still holds the lock can record that the job is done.
+// Every process starts the job at the same hour, but only one performs it, because later holders find that it is done.
+// Only a process that still holds the lock can record that.
 func ExampleMutex_Do_onceADay() {
 	ctx := context.Background()
 	client, done := connect(ctx)
@@ -52,7 +52,7 @@ func ExampleMutex_Do_onceADay() {
 			if err != nil || string(last) == day {
 				return err
 			}
-			fmt.Println("report of", day) // stop when ctx ends
+			fmt.Println("report of", day) // stop when ctx is done
 			_, err = h.Txn(ctx, zkrecipes.OpSet("/last-report", []byte(day), stat.Version))
 			return err
 		})
@@ -65,7 +65,7 @@ func ExampleMutex_Do_onceADay() {
 	// report of tuesday
 }
 
-// A holder passes its token to the resource, which rejects any token older than the newest it has seen.
+// A holder passes its token to the resource, which rejects any token older than the latest one it has seen.
 func ExampleMutex_Lock() {
 	ctx := context.Background()
 	client, done := connect(ctx)

@@ -8,11 +8,11 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Locker returns a [sync.Locker] for code that requires one. Every Lock uses ctx. Because a sync.Locker cannot return
-// an error, its Lock panics with one if it fails, for example when ctx ends. It cannot report a loss either, so prefer
-// Lock or Do in code that you can change.
+// Locker returns a [sync.Locker] for code that requires one. Every Lock uses ctx. Because a sync.Locker can't return an
+// error, its Lock panics with the error instead, for example if ctx is done first. Nor can it report that the lock was
+// lost, so prefer [Mutex.Lock] or [Mutex.Do] in code that you can change.
 //
-// Unlock panics if the mutex is not locked. It waits for the server's answer until ctx ends.
+// Unlock panics if the mutex isn't locked. It waits for the server's answer until ctx is done.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {
 	return &locker{mutex: m, ctx: ctx, turn: make(chan struct{}, 1)}
 }

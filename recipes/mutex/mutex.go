@@ -14,7 +14,7 @@ import (
 )
 
 // A Mutex is a lock that at most one caller on the same path holds at a time. It is stateless, so any number of
-// goroutines may share one; they exclude each other just as processes do.
+// goroutines can share one; they exclude each other just as processes do.
 type Mutex struct{ queue *znode.Queue }
 
 // Option configures [New].
@@ -22,49 +22,48 @@ type Option func(*config) error
 
 type config struct{ recipe.Config }
 
-// WithData sets the data of the caller's node, which shows others who holds the lock and who waits. The default is the
-// client's identity. If the data is text, it is also the [zkrecipes.Participant]'s Name. It need not be unique.
+// WithData sets the data of the caller's node, which lets others see who holds the lock and who is waiting. It defaults
+// to the client's identity and doesn't have to be unique. Data that is text is also the [zkrecipes.Participant]'s Name.
 func WithData(data []byte) Option { return recipe.Data[*config](data) }
 
-// WithLossOnSuspend ends holds as soon as the connection is lost. By default a hold continues until its deadline, and
-// is kept if the client reconnects in time.
+// WithLossOnSuspend ends holds as soon as the connection is lost. By default, a hold stays valid until its deadline,
+// and survives the disconnect if the client reconnects in time.
 func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
-// WithTracerName names the mutex for tracers, and therefore in metrics and traces; by default it has no name. Names are
-// at most 100 bytes long and should come from a small set, because each has its own metrics. They are not sent to
-// ZooKeeper.
+// WithTracerName names the mutex for tracers, and therefore in metrics and traces; by default it has no name. A name is
+// at most 100 bytes long and isn't sent to ZooKeeper. Use only a few, because each has its own metrics.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
-// WithReentrance lets calls through this object nest. If a call's context descends from a live hold that the same
-// client has on the same path, the call returns another hold on the same contender at once; by default Lock fails with
-// ErrDeadlock there, and TryLock with a BusyError. Goroutines that lock with one hold's context then hold the lock
-// together.
+// WithReentrance lets calls on this Mutex nest. If a call's context descends from a live hold that the same client has
+// on the same path, the call immediately returns another hold on the same contender. Without this option, Lock fails
+// there with ErrDeadlock, and TryLock with a BusyError. Note that goroutines that lock with the same hold's context
+// then hold the lock together.
 //
-// The mutex is free once every hold on the contender is released. These holds share one token, and if one is lost, all
-// are. Their other options are those of the mutex that was locked first.
+// The mutex is free once every hold on the contender has been released. These holds share one token, and if one of them
+// is lost, all of them are. Their other options are those of the Mutex that was locked first.
 //
 // Source: Curator's InterProcessMutex, which counts by thread.
 func WithReentrance() Option { return recipe.Reentrance[*config]() }
 
-// WithKazoo makes the mutex take kazoo's contenders into account, so that Python programs can share it; default off.
-// kazoo must do the same for ours: pass extra_lock_patterns=["lock-"] to each Lock there, or else kazoo does not see
-// them, and both sides hold the lock. Use the option in all programs on the path, since a program without it fails with
-// ErrForeignContender when it meets a kazoo contender.
+// WithKazoo makes the mutex take kazoo's contenders into account, so that Python programs can share it. The option is
+// off by default. For exclusion to work in both directions, kazoo must also see our contenders: pass
+// extra_lock_patterns=["lock-"] to each Lock there, or else both sides hold the lock. Use the option in every program
+// on the path, because a program without it fails with ErrForeignContender when it meets a kazoo contender.
 //
-// A holder that uses kazoo cannot be revoked. A missing path is created as a plain node rather than a container.
+// A holder that uses kazoo can't be revoked. A missing path is created as a plain node instead of a container.
 //
 // Source: kazoo 2.10, kazoo/recipe/lock.py.
 func WithKazoo() Option { return recipe.Kazoo[*config]() }
 
 // WithHandOver determines when a waiter prepares for its grant; the default is [zkrecipes.HandOverLazy]. The other
-// values help when more than two sessions contend for short critical sections, most of all if the servers are far away.
-// They change nothing if only two contend at a time or all belong to one session, and have no effect together with
-// [WithKazoo]. Programs with different values may share the path.
+// values help when more than two sessions contend for short critical sections, especially if the servers are far away.
+// They make no difference if only two contend at a time, if all contenders belong to one session, or in combination
+// with [WithKazoo]. Programs with different values can share the path.
 func WithHandOver(when zkrecipes.HandOver) Option { return recipe.HandOver[*config](when) }
 
-// New returns the mutex on path. It sends no request; the first Lock creates missing parents.
+// New returns the mutex on path. It doesn't send any requests; the first Lock creates missing parents.
 //
-// Errors: a nil client; a path that is relative, malformed or the root; an invalid option.
+// Errors: a nil client; a path that is relative, malformed or the root; or an invalid option.
 func New(c *conn.Client, path string, opts ...Option) (*Mutex, error) {
 	client := (*client.Client)(c)
 	cfg := config{recipe.Defaults(client)}
@@ -79,46 +78,48 @@ func New(c *conn.Client, path string, opts ...Option) (*Mutex, error) {
 var entry = znode.Entry{Kind: znode.Lock, Rule: znode.First, As: "mutex"}
 
 // Lock blocks until the caller holds the mutex, which is granted once everyone ahead has left the queue. If the session
-// ends while waiting, Lock rejoins the queue at the back in the next session. To limit how long Lock waits, pass a
-// context with a deadline; the deadline does not limit the hold, whose context inherits only ctx's values. The package
+// ends while Lock is waiting, it rejoins the queue at the back in the next session. To limit how long Lock waits, pass
+// a context with a deadline. The deadline doesn't limit the hold, whose context inherits only ctx's values. The package
 // documentation describes what the holder's reads see.
 //
-// Errors: [*zkrecipes.WaitError] if ctx ends; ErrDeadlock, at once, if ctx descends from a live hold on the same path,
-// unless [WithReentrance] applies; ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise the server's error.
+// Errors: [*zkrecipes.WaitError] if ctx is done first; ErrDeadlock, immediately, if ctx descends from a live hold on
+// the same path, unless [WithReentrance] applies; ErrForeignContender; ErrSequenceExhausted; ErrClosed; or the server's
+// error.
 //
 // Source: ZooKeeper's recipe "Locks"; Curator's InterProcessMutex.
 func (m *Mutex) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return m.queue.Acquire(ctx, entry)
 }
 
-// TryLock is like [Mutex.Lock], but fails instead of waiting for other contenders. If it fails, it leaves no node in
-// ZooKeeper unless ctx ended first.
+// TryLock is like [Mutex.Lock], but fails instead of waiting for other contenders. A call that fails leaves no node
+// behind in ZooKeeper, unless ctx is done before the node is deleted.
 //
 // Errors: [*zkrecipes.BusyError] if there is a holder or a waiter, even if ctx descends from that hold, unless
-// [WithReentrance] applies; otherwise as for Lock.
+// [WithReentrance] applies; otherwise the same as for Lock.
 func (m *Mutex) TryLock(ctx context.Context) (*zkrecipes.Hold, error) { return m.queue.Try(ctx, entry) }
 
-// Do locks the mutex, calls fn, and unlocks when fn returns or panics. fn's context descends from the hold, and is
-// canceled when the hold or ctx ends, whichever comes first. If Do returns nil, the mutex was held from fn's first
-// statement to its last.
+// Do locks the mutex, calls fn, and unlocks the mutex when fn returns or panics. The context passed to fn descends from
+// the hold, and is canceled when the hold ends or ctx is done, whichever comes first. If Do returns nil, the mutex was
+// held from fn's first statement to its last.
 //
-// Errors: those from Lock, in which case fn is not called; an error from fn, joined with a [*zkrecipes.LostError] if
-// the hold was lost before fn returned. A cancellation never hides a loss: if fn's error only reports that its context
-// was canceled, the joined error has its text but does not match it.
+// Errors: those from Lock, in which case fn isn't called; or an error from fn, joined with a [*zkrecipes.LostError] if
+// the hold was lost before fn returned. If fn's error only reports that its context was canceled, the joined error has
+// its text but doesn't match it, so that a cancellation never hides a loss.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Do(ctx, m.Lock, fn)
 }
 
-// Run is like [Mutex.Do], but starts over after each loss: it waits for fn to return, locks again, and calls fn with
-// the new hold, whose token is larger. fn must therefore be able to start over. If Run returns nil, the mutex was held
-// from the first statement of the last call to fn until its last.
+// Run is like [Mutex.Do], but starts over whenever the hold is lost: it waits for fn to return, locks again, and calls
+// fn with the new hold, whose token is larger. This means that fn must be able to start over as well. If Run returns
+// nil, the mutex was held from the first statement of the last call to fn until its last.
 //
-// If a hold lasted less than a second, Run backs off before it locks again: 50 ms the first time, doubling each time up
-// to 5 seconds, plus or minus a random amount of up to half. A longer hold resets the back-off.
+// If a hold lasted less than a second, Run backs off before it locks again. The pause is 50 ms the first time and
+// doubles each time up to 5 seconds, plus or minus a random amount of up to half. A longer hold resets the backoff.
 //
-// An error from fn ends Run, unless the hold was lost and the error only reports that loss or the end of fn's context.
+// An error from fn ends Run. The exception is an error that, after a loss, only reports the loss or that fn's context
+// was done.
 //
-// Errors: an error from fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; context.Cause(ctx);
+// Errors: an error from fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; context.Cause(ctx); or
 // those from Lock except ErrAuthFailed, after which Run backs off and retries.
 func (m *Mutex) Run(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Run(ctx, m.Lock, fn)
@@ -132,18 +133,18 @@ func (m *Mutex) Part() zkrecipes.Part {
 // Path returns the mutex's path.
 func (m *Mutex) Path() string { return m.queue.Path() }
 
-// Queue returns the holder, followed by the waiters in the order in which they will be granted the lock. The list is no
-// older than this call. If the mutex is free, the list is empty, without an error.
+// Queue returns the holder, followed by the waiters in the order in which they will be granted the lock. The list is at
+// least as recent as the call. If the mutex is free, the list is empty and the error is nil.
 //
-// Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; otherwise the server's error.
+// Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; or the server's error.
 func (m *Mutex) Queue(ctx context.Context) ([]zkrecipes.Participant, error) { return m.queue.List(ctx) }
 
-// Revoke asks the holder to release the mutex by closing its hold's [zkrecipes.Hold.Revoked] channel. The holder
-// decides whether and when to do so. If nobody holds the mutex, Revoke is a no-op. The request replaces the holder's
-// data, so its name no longer appears in [Mutex.Queue].
+// Revoke asks the holder to release the mutex by closing the [zkrecipes.Hold.Revoked] channel of its hold. Whether and
+// when to comply is up to the holder. If nobody holds the mutex, Revoke is a no-op. Since the request replaces the
+// holder's data, the holder's name no longer appears in [Mutex.Queue].
 //
-// Errors: a holder that uses kazoo, which cannot be asked; ErrUnknownOutcome if the reply was lost, after which you can
-// call Revoke again; otherwise as for [Mutex.Queue].
+// Errors: a holder that uses kazoo, because it can't be asked; ErrUnknownOutcome if the reply was lost, after which you
+// can call Revoke again; otherwise the same as for [Mutex.Queue].
 //
 // Source: Curator's Revoker; the two are compatible.
 func (m *Mutex) Revoke(ctx context.Context) error { return m.queue.Revoke(ctx) }

@@ -1,5 +1,5 @@
-// Package node maintains an ephemeral node in ZooKeeper that announces a process: the node exists while the client is
-// connected, is owned by the client's session, and has the data that was set last.
+// Package node maintains an ephemeral node in ZooKeeper that announces a process. The node exists while the client is
+// connected, is owned by the client's session, and contains the data set last.
 //
 //	n, err := node.New(client, "/app/workers/w1", []byte("10.0.0.7:8080"))
 //	...
@@ -8,40 +8,42 @@
 //
 // # Guarantees
 //
-// While a current [State] has Exists set, the server had the node at AsOf, owned by the client's session. If the node
-// is deleted or the session ends, the node is recreated as soon as the client is connected. If a node from one of the
-// client's earlier sessions still exists, one transaction deletes it and creates the new one, so no reader ever finds
-// the node missing in between. One Node never has two nodes, and it never mistakes another client's node for its own:
-// it waits until that node is gone, fails ([WithRefusal]) or replaces it ([WithReplace]).
+// If a [State] is current and has Exists set, the server had the node at AsOf, owned by the client's session. If the
+// node is deleted or the session ends, the node is recreated as soon as the client is connected. When a node from one
+// of the client's earlier sessions still exists, one transaction deletes it and creates the new one, so that readers
+// never find the node missing in between.
+//
+// One Node never has two nodes, and it never mistakes another client's node for its own. Instead, it waits until that
+// node is gone, fails ([WithRefusal]) or replaces it ([WithReplace]).
 //
 // # Failures
 //
-// After a disconnect the node remains as long as its session lives. The state stops being current at once, as it does
-// when no server has answered for the session timeout. If the session ends, the servers delete the node, and it is
+// After a disconnect, the node remains as long as its session lives. Its state immediately stops being current, as it
+// does when no server has answered for the session timeout. If the session ends, the servers delete the node, and it is
 // recreated in the next session. [Node.Close] deletes the node if it is the client's own, and leaves one that another
-// client has created at the path. When the client is closed, its session ends, and the node with it.
+// client has created at the path. When the client is closed, its session ends and the node disappears.
 //
 // If others delete or replace the node in a loop, it is recreated after pauses of about 50 ms to 5 seconds; operations
 // that the server refuses are retried after the same pauses. Once the node has existed undisturbed for 10 seconds, it
-// is recreated without a pause after the next deletion. Each deletion is logged at Warn, and a reader of [Node.Watch]
-// sees a new Czxid.
+// is recreated immediately after the next deletion, without a pause. Each deletion is logged at Warn, and a reader of
+// [Node.Watch] sees a new Czxid.
 //
 // # What is not guaranteed
 //
 // Other clients may see the node later, because they read what their own server knows. Nor does a node prove that its
-// process is alive: the node of a dead process remains until its session expires.
+// process is alive, since a dead process's node remains until its session expires.
 //
-// ZooKeeper cannot compare incarnations of a node. If the node is deleted and another client creates its own with the
-// same version, all within the round trip between this library's read and its write, the write goes to the other
-// client's node. To make this unlikely, this package's nodes start at version 1, and a node from an earlier session is
-// read after a sync before it is deleted.
+// ZooKeeper can't compare incarnations of a node. Suppose that the node is deleted and another client creates its own
+// with the same version, all within the round trip between this library's read and its write: the write then goes to
+// the other client's node. To make this unlikely, this package's nodes start at version 1, and a node from an earlier
+// session is read after a sync before it is deleted.
 //
 // # Cost
 //
-// A Node has one ephemeral node, whose parents are containers, and one watch. Creating the node takes one transaction
-// of two operations in one round trip, then a getData with a watch. Set takes one round trip, followed by a getData,
-// and Close takes two. If a node from one of the client's earlier sessions exists, four more round trips are needed.
-// The client's access list must allow it to write and read its own nodes.
+// A Node has one ephemeral node, whose parents are containers, and uses a single watch. Creating the node takes one
+// transaction of two operations, in one round trip, and then a getData with a watch. Set takes one round trip, followed
+// by a getData, and Close takes two. If a node from one of the client's earlier sessions exists, four more round trips
+// are needed. The client's ACL must allow it to read and write its own nodes.
 //
 // # Compatibility
 //

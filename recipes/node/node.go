@@ -59,9 +59,9 @@ type config struct {
 }
 
 // WithRefusal makes the Node give up if another session's node occupies the path before the Node has ever created its
-// own; by default the Node waits until that node is gone. Ready and Set then return a *zkrecipes.TakenError, and the
-// Node creates nothing at the path any more. A node from an earlier session of the same client does not count as
-// another session's.
+// own; by default, the Node waits until that node is gone. After giving up, the Node no longer creates anything at the
+// path, and Ready and Set return a *zkrecipes.TakenError. A node from an earlier session of the same client doesn't
+// count as another session's.
 func WithRefusal() Option {
 	return func(c *config) error {
 		c.refuse = true
@@ -69,10 +69,10 @@ func WithRefusal() Option {
 	}
 }
 
-// WithReplace lets the Node replace another session's node, in one transaction, if replace returns true; by default it
-// waits until that node is gone. With WithReplace, a restarted process need not wait for its predecessor's session to
-// expire: have replace compare data that identifies the process's own node. replace is called on one of the client's
-// goroutines and must not block.
+// WithReplace lets the Node replace another session's node, in one transaction, if the replace function returns true;
+// by default, the Node waits until that node is gone. This is useful for a restarted process, which then doesn't have
+// to wait for its predecessor's session to expire: the function should compare data that identifies the process's own
+// node. It is called on one of the client's goroutines and must not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) Option {
 	return func(c *config) error {
 		if replace == nil {
@@ -83,14 +83,14 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) Option {
 	}
 }
 
-// New starts to maintain an ephemeral node with data at path, and does not wait for it; call [Node.Ready] for that.
-// Missing parents are created. The root of a client created with [conn.Client.Sub], or of one with a chroot, is a path
-// like any other.
+// New starts maintaining an ephemeral node with the given data at path. It returns without waiting for the node; call
+// [Node.Ready] for that. Missing parents are created. The root of a client created with [conn.Client.Sub], or of one
+// with a chroot, is a path like any other.
 //
-// If a closed Node of the same client is still deleting its node at path, the new Node waits for that first.
+// If a closed Node of the same client is still deleting its node at path, the new Node waits for that deletion first.
 //
 // Errors: a nil client; a path that is relative, malformed or the servers' root; an invalid option; data above
-// [conn.WithMaxRequestSize]; a path at which another open Node of the same client maintains a node; ErrClosed.
+// [conn.WithMaxRequestSize]; a path at which another open Node of the same client maintains a node; or ErrClosed.
 //
 // Source: Curator's PersistentNode, which also adopts other sessions' nodes.
 func New(c *conn.Client, path string, data []byte, opts ...Option) (*Node, error) {
@@ -154,7 +154,7 @@ func (n *Node) check(data []byte) error { return n.client.CheckCreate(n.path, da
 // Path returns the node's path.
 func (n *Node) Path() string { return n.path }
 
-// State returns what is currently known about the node. It sends no request.
+// State returns what is currently known about the node. It doesn't send any requests.
 func (n *Node) State() State {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -170,10 +170,11 @@ func (n *Node) view() State {
 	return s
 }
 
-// Watch yields the current state, then every change. A slow caller gets the newest state and misses those in between.
+// Watch yields the current state, then every change. If the caller is slow, it gets the latest state, and intermediate
+// states are skipped.
 //
-// The iteration ends as described in package [zkrecipes], under "Conventions". Its error is ErrClosed, or a
-// *zkrecipes.TakenError with [WithRefusal].
+// The iteration ends as described in package [zkrecipes], under "Conventions". Its error is ErrClosed or, with
+// [WithRefusal], a *zkrecipes.TakenError.
 func (n *Node) Watch(ctx context.Context) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		if ctx == nil {
@@ -223,7 +224,7 @@ func (n *Node) lookAgain() <-chan time.Time {
 // Ready blocks until the node exists.
 //
 // Errors: context.Cause(ctx), with what the call was waiting for; the server's error if it refuses the node, which is
-// retried in the background; a *zkrecipes.TakenError with [WithRefusal]; ErrClosed.
+// retried in the background; a *zkrecipes.TakenError with [WithRefusal]; or ErrClosed.
 func (n *Node) Ready(ctx context.Context) error {
 	return n.await(ctx, 0, func() bool { return n.final == nil && n.state.Exists && n.view().Current })
 }
@@ -231,8 +232,8 @@ func (n *Node) Ready(ctx context.Context) error {
 // Set replaces the data, and blocks until the server has stored it, or newer data from a later Set. Even if Set fails,
 // the data is still written as soon as possible, unless it was too large or the Node is closed.
 //
-// Errors: as for [Node.Ready]; data that is too large. If the server refused earlier data, Set waits for the server's
-// answer to the new data, which is sent after the pause between two attempts.
+// Errors: the same as for [Node.Ready], or data that is too large. If the server refused earlier data, Set waits for
+// the server's answer to the new data, which is sent after the pause between two attempts.
 func (n *Node) Set(ctx context.Context, data []byte) error {
 	if err := n.check(data); err != nil {
 		return err
@@ -249,11 +250,11 @@ func (n *Node) Set(ctx context.Context, data []byte) error {
 	return n.await(ctx, wanted, func() bool { return n.written >= wanted })
 }
 
-// Close deletes the node if it is the client's own, and blocks until the node is gone or its session is over. It is
-// idempotent. Afterwards Ready, Set and Watch return ErrClosed.
+// Close deletes the node if it is the client's own, and blocks until the node is gone or its session is over. Close is
+// idempotent. Afterwards, Ready, Set and Watch return ErrClosed.
 //
-// Errors: context.Cause(ctx); the server's error if it does not permit the deletion. In both cases the deletion is
-// still retried in the background.
+// Errors: context.Cause(ctx), or the server's error if it doesn't permit the deletion. In either case, the deletion is
+// retried in the background.
 func (n *Node) Close(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("%s: %w", n.path, session.ErrNoContext)

@@ -8,17 +8,17 @@ import (
 
 // State is what a Node knows about its node.
 type State struct {
-	// Exists reports that the node existed at AsOf. Another session's node does not count.
+	// Exists reports whether the node existed at AsOf. Another session's node doesn't count.
 	Exists bool
 	// Czxid identifies the node's incarnation; 0 if Exists is false.
 	Czxid int64
 	// Session is the session that owns the node; 0 if Exists is false.
 	Session int64
 	zkrecipes.Freshness
-	// Err is why the node does not exist, or does not have the data that was set last; nil if neither is the case. It
-	// matches [ErrDeleted], zkrecipes.ErrTaken (a *zkrecipes.TakenError names the owner), zkrecipes.ErrLost if the
-	// session has ended, zkrecipes.ErrClosed if the Node is closed, or the server's error. Do not match any other
-	// error: it is only meant to be read by people.
+	// Err is why the node doesn't exist, or doesn't have the data set last; nil if neither is the case. It matches
+	// [ErrDeleted], zkrecipes.ErrTaken (a *zkrecipes.TakenError names the owner), zkrecipes.ErrLost if the session has
+	// ended, zkrecipes.ErrClosed if the Node is closed, or the server's error. Any other error is meant only for people to
+	// read, so don't match it.
 	Err error
 }
 

@@ -13,7 +13,7 @@ func Example() {
 	ctx := context.Background()
 	client, done := connect(ctx) // conn.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181")
 	defer done()
-	l, err := rwlock.New(client, "/app/config")
+	l, err := rwlock.New(client, "/locks/config")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -31,12 +31,12 @@ func Example() {
 	// <nil>
 }
 
-// A downgrade: the holder continues to read what it wrote, and no other writer acquires the lock in between.
+// This is a downgrade: the holder continues to read what it wrote, and no other writer acquires the lock in between.
 func ExampleRWLock_RLock() {
 	ctx := context.Background()
 	client, done := connect(ctx)
 	defer done()
-	l, err := rwlock.New(client, "/app/config")
+	l, err := rwlock.New(client, "/locks/config")
 	if err != nil {
 		fmt.Println(err)
 		return

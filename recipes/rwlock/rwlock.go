@@ -14,7 +14,7 @@ import (
 )
 
 // An RWLock is a lock that any number of readers on the same path, or a single writer, can hold at a time. It is
-// stateless, so any number of goroutines may share one; they exclude each other just as processes do.
+// stateless, so any number of goroutines can share one; they exclude each other just as processes do.
 type RWLock struct{ queue *znode.Queue }
 
 // Option configures [New].
@@ -22,46 +22,46 @@ type Option func(*config) error
 
 type config struct{ recipe.Config }
 
-// WithData sets the data of the caller's node, which shows others who holds the lock and who waits. The default is the
-// client's identity. If the data is text, it is also the [zkrecipes.Participant]'s Name. It need not be unique.
+// WithData sets the data of the caller's node, which lets others see who holds the lock and who is waiting. It defaults
+// to the client's identity and doesn't have to be unique. Data that is text is also the [zkrecipes.Participant]'s Name.
 func WithData(data []byte) Option { return recipe.Data[*config](data) }
 
-// WithLossOnSuspend ends holds as soon as the connection is lost. By default a hold continues until its deadline, and
-// is kept if the client reconnects in time.
+// WithLossOnSuspend ends holds as soon as the connection is lost. By default, a hold stays valid until its deadline,
+// and survives the disconnect if the client reconnects in time.
 func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
-// WithTracerName names the lock for tracers, and therefore in metrics and traces; by default it has no name. Names are
-// at most 100 bytes long and should come from a small set, because each has its own metrics. They are not sent to
-// ZooKeeper.
+// WithTracerName names the lock for tracers, and therefore in metrics and traces; by default it has no name. A name is
+// at most 100 bytes long and isn't sent to ZooKeeper. Use only a few, because each has its own metrics.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
-// WithReentrance lets calls to Lock through this object nest. If a call's context descends from a live write hold that
-// the same client has on the same path, the call returns another hold on the same contender at once; by default Lock
-// fails with ErrDeadlock there, and TryLock with a BusyError. Goroutines that lock with one hold's context then hold
-// the lock together.
+// WithReentrance lets calls to Lock on this RWLock nest. If a call's context descends from a live write hold that the
+// same client has on the same path, the call immediately returns another hold on the same contender. Without this
+// option, Lock fails there with ErrDeadlock, and TryLock with a BusyError. Note that goroutines that lock with the same
+// hold's context then hold the lock together.
 //
-// The write lock is free once every hold on the contender is released. These holds share one token, and if one is lost,
-// all are. Their other options are those of the object that locked first. RLock needs no option; see the package
-// documentation.
+// The write lock is free once every hold on the contender has been released. These holds share one token, and if one of
+// them is lost, all of them are. Their other options are those of the RWLock that locked first. RLock doesn't need this
+// option; see the package documentation.
 //
 // Source: Curator's InterProcessReadWriteLock, which counts by thread.
 func WithReentrance() Option { return recipe.Reentrance[*config]() }
 
-// WithKazoo makes the lock take kazoo's contenders into account, so that Python programs can share it; default off.
-// kazoo must do the same for ours: pass extra_lock_patterns=["__WRIT__", "__READ__"] to each WriteLock there, and
-// ["__WRIT__"] to each ReadLock, or else kazoo does not see them, and both sides hold the lock. Use the option in all
-// programs on the path, since a program without it fails with ErrForeignContender when it meets a kazoo contender.
+// WithKazoo makes the lock take kazoo's contenders into account, so that Python programs can share it. The option is
+// off by default. For exclusion to work in both directions, kazoo must also see our contenders: pass
+// extra_lock_patterns=["__WRIT__", "__READ__"] to each WriteLock there, and ["__WRIT__"] to each ReadLock, or else both
+// sides hold the lock. Use the option in every program on the path, because a program without it fails with
+// ErrForeignContender when it meets a kazoo contender.
 //
-// A holder that uses kazoo cannot be revoked. A missing path is created as a plain node rather than a container.
+// A holder that uses kazoo can't be revoked. A missing path is created as a plain node instead of a container.
 //
-// Readers that use kazoo before 2.9 wait even for writers behind them, and block forever (kazoo's issue 649).
+// In kazoo before 2.9, readers wait even for writers behind them, and block forever (kazoo's issue 649).
 //
 // Source: kazoo 2.10, kazoo/recipe/lock.py.
 func WithKazoo() Option { return recipe.Kazoo[*config]() }
 
-// New returns the read-write lock on path. It sends no request; the first call that locks creates missing parents.
+// New returns the read-write lock on path. It sends no requests; the first call that locks creates missing parents.
 //
-// Errors: a nil client; a path that is relative, malformed or the root; an invalid option.
+// Errors: a nil client; a path that is relative, malformed or the root; or an invalid option.
 func New(c *conn.Client, path string, opts ...Option) (*RWLock, error) {
 	client := (*client.Client)(c)
 	cfg := config{recipe.Defaults(client)}
@@ -82,23 +82,24 @@ var (
 type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
 
 // Lock blocks until the caller alone holds the lock, which is granted once all readers and writers ahead have left the
-// queue. ctx can end the wait but does not affect the hold, whose context inherits only ctx's values. The package
-// documentation describes what the holder's reads see, and what happens if the session ends while Lock waits.
+// queue. It stops waiting when ctx is done, but ctx doesn't affect the hold; the hold's context inherits only ctx's
+// values. The package documentation describes what the holder's reads see, and what happens if the session ends while
+// Lock waits.
 //
-// Errors: ErrUpgrade, at once, if ctx descends from a live read hold, and from no write hold, on the same path;
-// ErrDeadlock, at once, if ctx descends from a live write hold on the same path, unless [WithReentrance] applies, or
-// from any hold that another client has on it; [*zkrecipes.WaitError] if ctx ends; ErrForeignContender;
-// ErrSequenceExhausted; ErrClosed; otherwise the server's error.
+// Errors: ErrUpgrade, immediately, if ctx descends from a live read hold, and from no write hold, on the same path;
+// ErrDeadlock, immediately, if ctx descends from a live write hold on the same path, unless [WithReentrance] applies,
+// or from any hold that another client has on it; [*zkrecipes.WaitError] if ctx is done first; ErrForeignContender;
+// ErrSequenceExhausted; ErrClosed; or the server's error.
 //
 // Source: ZooKeeper's recipe "Shared Locks"; Curator's InterProcessReadWriteLock.
 func (l *RWLock) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return l.write(ctx, l.queue.Acquire)
 }
 
-// TryLock is like [RWLock.Lock], but fails instead of waiting for other contenders. If it fails, it leaves no node in
-// ZooKeeper unless ctx ended first.
+// TryLock is like [RWLock.Lock], but fails instead of waiting for other contenders. A call that fails leaves no node
+// behind in ZooKeeper, unless ctx is done before the node is deleted.
 //
-// Errors: [*zkrecipes.BusyError] if there are other contenders; otherwise as for Lock.
+// Errors: [*zkrecipes.BusyError] if there are other contenders; otherwise the same as for Lock.
 func (l *RWLock) TryLock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return l.write(ctx, l.queue.Try)
 }
@@ -111,15 +112,15 @@ func (l *RWLock) write(ctx context.Context, acquire acquire) (*zkrecipes.Hold, e
 }
 
 // RLock blocks until all writers ahead of the caller have left the queue; later writers wait behind it. If ctx descends
-// from a live read hold on the same path, it returns another hold on the same contender at once.
+// from a live read hold on the same path, RLock immediately returns another hold on the same contender.
 //
-// If ctx descends from a live write hold, RLock downgrades: it grants the read hold at once, in the writer's place in
-// the queue and with its token. When you then release the write hold, waiting readers acquire the lock, but no writer
-// does until you release the read hold too. Use this to keep reading what you have just written.
+// If ctx descends from a live write hold, RLock downgrades: it immediately grants the read hold, in the writer's place
+// in the queue and with its token. When you then release the write hold, waiting readers acquire the lock, but no
+// writer does until you release the read hold too. This lets you keep reading what you have just written.
 //
 // In all other respects RLock is like [RWLock.Lock].
 //
-// Errors: as for Lock, except ErrUpgrade.
+// Errors: the same as for Lock, except ErrUpgrade.
 //
 // Source: Curator's InterProcessReadWriteLock since 5.5. Older releases put the reader at the end of the queue, so a
 // writer can acquire the lock in between.
@@ -127,10 +128,10 @@ func (l *RWLock) RLock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return l.read(ctx, l.queue.Acquire)
 }
 
-// TryRLock is like [RWLock.RLock], but fails instead of waiting for other contenders. If it fails, it leaves no node in
-// ZooKeeper unless ctx ended first.
+// TryRLock is like [RWLock.RLock], but fails instead of waiting for other contenders. A call that fails leaves no node
+// behind in ZooKeeper, unless ctx is done before the node is deleted.
 //
-// Errors: [*zkrecipes.BusyError] if a writer holds or waits; otherwise as for RLock.
+// Errors: [*zkrecipes.BusyError] if a writer holds the lock or waits for it; otherwise the same as for RLock.
 func (l *RWLock) TryRLock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return l.read(ctx, l.queue.Try)
 }
@@ -145,13 +146,13 @@ func (l *RWLock) read(ctx context.Context, acquire acquire) (*zkrecipes.Hold, er
 	return acquire(ctx, asReader)
 }
 
-// Do acquires the write lock, calls fn, and unlocks when fn returns or panics. fn's context descends from the hold, and
-// is canceled when the hold or ctx ends, whichever comes first. If Do returns nil, the lock was held from fn's first
-// statement to its last.
+// Do acquires the write lock, calls fn, and unlocks when fn returns or panics. The context passed to fn descends from
+// the hold, and is canceled when the hold ends or ctx is done, whichever comes first. If Do returns nil, the lock was
+// held from fn's first statement to its last.
 //
-// Errors: those from [RWLock.Lock], in which case fn is not called; an error from fn, joined with a
+// Errors: those from [RWLock.Lock], in which case fn isn't called; or an error from fn, joined with a
 // [*zkrecipes.LostError] if the hold was lost before fn returned. If fn's error only reports that its context was
-// canceled, the joined error has its text but does not match it, so that you never mistake a loss for a cancellation.
+// canceled, the joined error has its text but doesn't match it, so that you never mistake a loss for a cancellation.
 func (l *RWLock) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Do(ctx, l.Lock, fn)
 }
@@ -161,16 +162,17 @@ func (l *RWLock) RDo(ctx context.Context, fn func(ctx context.Context, h *zkreci
 	return hold.Do(ctx, l.RLock, fn)
 }
 
-// Run is like [RWLock.Do], but starts over after each loss: it waits for fn to return, locks again, and calls fn with
-// the new hold, whose token is larger. fn must therefore be able to start over. If Run returns nil, the lock was held
-// from the first statement of the last call to fn until its last.
+// Run is like [RWLock.Do], but starts over whenever the hold is lost: it waits for fn to return, locks again, and calls
+// fn with the new hold, whose token is larger. This means that fn must be able to start over as well. If Run returns
+// nil, the lock was held from the first statement of the last call to fn until its last.
 //
-// If a hold lasted less than a second, Run backs off before it locks again: 50 ms the first time, doubling each time up
-// to 5 seconds, plus or minus a random amount of up to half. A longer hold resets the back-off.
+// If a hold lasted less than a second, Run backs off before it locks again. The pause is 50 ms the first time and
+// doubles each time up to 5 seconds, plus or minus a random amount of up to half. A longer hold resets the backoff.
 //
-// An error from fn ends Run, unless the hold was lost and the error only reports that loss or the end of fn's context.
+// An error from fn ends Run. The exception is an error that, after a loss, only reports the loss or that fn's context
+// was done.
 //
-// Errors: an error from fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; context.Cause(ctx);
+// Errors: an error from fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; context.Cause(ctx); or
 // those from [RWLock.Lock] except ErrAuthFailed, after which Run backs off and retries.
 func (l *RWLock) Run(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Run(ctx, l.Lock, fn)
@@ -192,12 +194,12 @@ func (l *RWLock) part(acquire func(context.Context) (*zkrecipes.Hold, error)) zk
 	return hold.Part{Client: l.queue.Client(), Path: l.queue.Path(), Kind: znode.Write, Acquire: acquire}.Public()
 }
 
-// Revoke asks the writer or all readers that hold the lock to release it, by closing each hold's
-// [zkrecipes.Hold.Revoked] channel. Each holder decides whether and when to do so. If nobody holds the lock, Revoke is
-// a no-op. The request replaces the holders' data, so their names no longer appear in [RWLock.Queue].
+// Revoke asks the writer or all readers that hold the lock to release it, by closing the [zkrecipes.Hold.Revoked]
+// channel of each hold. Whether and when to comply is up to each holder. If nobody holds the lock, Revoke is a no-op.
+// Since the request replaces the holders' data, their names no longer appear in [RWLock.Queue].
 //
-// Errors: a holder that uses kazoo, which cannot be asked; ErrUnknownOutcome if a reply was lost, after which you can
-// call Revoke again; otherwise as for [RWLock.Queue].
+// Errors: a holder that uses kazoo, because it can't be asked; ErrUnknownOutcome if a reply was lost, after which you
+// can call Revoke again; otherwise the same as for [RWLock.Queue].
 //
 // Source: Curator's Revoker; the two are compatible.
 func (l *RWLock) Revoke(ctx context.Context) error {
@@ -219,17 +221,17 @@ type Contender struct {
 	zkrecipes.Participant
 	// Write reports whether the contender is a writer; otherwise it is a reader.
 	Write bool
-	// Holds reports whether the contender holds the lock, or is about to find out that it does; otherwise it waits.
+	// Holds reports whether the contender holds the lock, or is about to find out that it does; otherwise it is waiting.
 	Holds bool
 }
 
 // Path returns the lock's path.
 func (l *RWLock) Path() string { return l.queue.Path() }
 
-// Queue returns all readers and writers, both holders and waiters, in queue order. The list is no older than this call.
-// If the lock is free, the list is empty, without an error.
+// Queue returns all readers and writers, both holders and waiters, in queue order. The list is at least as recent as
+// the call. If the lock is free, the list is empty and the error is nil.
 //
-// Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; otherwise the server's error.
+// Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; or the server's error.
 func (l *RWLock) Queue(ctx context.Context) ([]Contender, error) {
 	participants, err := l.queue.List(ctx)
 	if err != nil {

@@ -40,7 +40,7 @@ func ExampleSemaphore_SetLimit() {
 		fmt.Println(err)
 		return
 	}
-	if err := s.SetLimit(ctx, 5); err != nil { // takes effect at once for all that follow the node
+	if err := s.SetLimit(ctx, 5); err != nil { // takes effect immediately for all that follow the node
 		fmt.Println(err)
 		return
 	}

@@ -89,10 +89,10 @@ func ensured(ctx context.Context, s *session.Session, path string, seed []byte, 
 	}
 }
 
-// Limit returns the current limit, no older than this call. If the limit node is missing, that is the limit given to
-// [New].
+// Limit returns the current limit, which is at least as recent as the call. If the limit node is missing, this is the
+// limit given to [New].
 //
-// Errors: a limit node whose data is text, or fewer than four bytes; otherwise the server's error.
+// Errors: a limit node whose data is text, or fewer than four bytes; or the server's error.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if s.limit.node == "" {
 		return s.limit.seed, nil
@@ -118,15 +118,15 @@ func (s *Semaphore) readLimit(ctx context.Context) (int, error) {
 	return decode(s.limit.node, data)
 }
 
-// SetLimit replaces the limit for all semaphores that follow the node given to [WithLimitNode]. Raising the limit
-// grants waiters at once. Lowering it revokes no lease, so waiters wait until enough leases are released. With a limit
-// of 0, every caller waits until you raise it again.
+// SetLimit replaces the limit for all semaphores that follow the node given to [WithLimitNode]. If you raise the limit,
+// waiters are granted leases immediately. Lowering it doesn't revoke any leases, so waiters wait until enough of them
+// are released. With a limit of 0, every caller waits until you raise it again.
 //
-// SetLimit reads the node first, so the client must be allowed to read it.
+// The client must be allowed to read the node, because SetLimit reads it first.
 //
-// Errors: at once, a negative limit, one whose four bytes are ASCII text, or a semaphore without a limit node;
-// ErrUnknownOutcome if a reply was lost and the node is now missing or has another limit, so that nobody can tell
-// whether this call ever set it; otherwise the server's error.
+// Errors: before sending any request, a negative limit, a limit whose four bytes are ASCII text, or a semaphore without
+// a limit node; ErrUnknownOutcome if a reply was lost and the node is now missing or has a different limit, so that
+// nobody can tell whether this call ever set it; or the server's error.
 //
 // Source: Curator's SharedCount.setCount.
 func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// A Semaphore is a pool of leases that all callers on a path share. It is stateless, so any number of goroutines may
+// A Semaphore is a pool of leases that all callers on a path share. It is stateless, so any number of goroutines can
 // share one; they count just as processes do.
 type Semaphore struct {
 	shared *znode.Semaphore
@@ -30,20 +30,20 @@ type config struct {
 	limitNode string
 }
 
-// WithData sets the data of the caller's nodes, which shows others who holds leases and who waits. The default is the
-// client's identity. If the data is text, it is also the [zkrecipes.Participant]'s Name. It need not be unique.
+// WithData sets the data of the caller's nodes, which lets others see who holds leases and who is waiting. It defaults
+// to the client's identity and doesn't have to be unique. Data that is text is also the [zkrecipes.Participant]'s Name.
 func WithData(data []byte) Option { return recipe.Data[*config](data) }
 
-// WithLossOnSuspend ends holds as soon as the connection is lost. By default a hold continues until its deadline, and
-// keeps its leases if the client reconnects in time.
+// WithLossOnSuspend ends holds as soon as the connection is lost. By default, a hold stays valid until its deadline,
+// and keeps its leases if the client reconnects in time.
 func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
-// WithLimitNode keeps the limit in the node at path and follows it while the semaphore is used, so that you can change
-// the limit with [Semaphore.SetLimit]; by default it is fixed to the one given to [New]. A missing node is created with
-// that limit. While the node holds 0 or less, every caller waits.
+// WithLimitNode keeps the limit in the node at path and follows that node while the semaphore is in use, so that you
+// can change the limit with [Semaphore.SetLimit]. By default, the limit is fixed to the one given to [New]. If the node
+// is missing, it is created with that limit. While the node holds 0 or less, every caller waits.
 //
-// The node holds four bytes, big-endian, as written by SetLimit and zkr limit. A number typed as text would be read as
-// hundreds of millions, so text is rejected: acquisitions fail until the node holds a number.
+// The node holds four bytes in big-endian order, as written by SetLimit and zkr limit. Because a number typed as text
+// would be read as hundreds of millions, text is rejected, and acquisitions fail until the node holds a number.
 //
 // Source: Curator's SharedCount.
 func WithLimitNode(path string) Option {
@@ -59,28 +59,27 @@ func WithLimitNode(path string) Option {
 	}
 }
 
-// WithTracerName names the semaphore for tracers, and therefore in metrics and traces; by default it has no name. Names
-// are at most 100 bytes long and should come from a small set, because each has its own metrics. They are not sent to
-// ZooKeeper.
+// WithTracerName names the semaphore for tracers, and therefore in metrics and traces; by default it has no name. A
+// name is at most 100 bytes long and isn't sent to ZooKeeper. Use only a few, because each has its own metrics.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
-// WithKazoo gives the semaphore kazoo's layout, so that Python programs can share it unchanged; default off. Use the
-// option in all programs on the path: if kazoo's layout and Curator's exist side by side, neither counts the other's
-// leases. An acquisition that finds nodes of both fails with ErrForeignContender.
+// WithKazoo gives the semaphore kazoo's layout, so that Python programs can share it unchanged. The option is off by
+// default. Use it in every program on the path: if kazoo's layout and Curator's exist side by side, neither counts the
+// other's leases. An acquisition that finds nodes of both fails with ErrForeignContender.
 //
-// The limit is fixed, and [WithLimitNode] cannot be used. The node at the path holds the limit as text and is created
-// with the one given to [New]. If it holds another limit, acquisitions fail, as in kazoo.
+// With this option the limit is fixed, so you can't use [WithLimitNode]. The node at the path holds the limit as text,
+// and is created with the one given to [New]. If it holds a different limit, acquisitions fail, as they do in kazoo.
 //
-// A kazoo lease cannot be revoked. If a kazoo client's session expires while it acquires, the client may exceed the
-// limit, because its request for a lease may be sent in the next session, when others have already taken leases in its
-// place.
+// A kazoo lease can't be revoked. If a kazoo client's session expires while it is acquiring a lease, that client may
+// exceed the limit: its request may be sent in the next session, after others have taken leases in its place.
 //
 // Source: kazoo 2.10, kazoo/recipe/lock.py.
 func WithKazoo() Option { return recipe.Kazoo[*config]() }
 
-// New returns the semaphore on path with the given limit. It sends no request; the first Acquire creates missing nodes.
+// New returns the semaphore on path with the given limit. It sends no requests; the first Acquire creates missing
+// nodes.
 //
-// Errors: a nil client; a path that is relative, malformed or the root; a limit below 1; an invalid option.
+// Errors: a nil client; a path that is relative, malformed or the root; a limit below 1; or an invalid option.
 func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, error) {
 	client := (*client.Client)(c)
 	cfg := config{Config: recipe.Defaults(client)}
@@ -100,13 +99,13 @@ func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, er
 	return &Semaphore{shared, path, newLimit(limit, path, cfg)}, nil
 }
 
-// Acquire blocks until the caller holds n leases, all or none, which are granted first come, first served. A caller
-// whose session ends while it waits rejoins the queue at the back. You can give ctx a deadline for the wait without
-// limiting the hold, whose context inherits only ctx's values.
+// Acquire blocks until the caller holds n leases, and takes either all of them or none. Leases are granted first come,
+// first served; a caller whose session ends while it is waiting rejoins the queue at the back. You can give ctx a
+// deadline for the wait without limiting the hold, whose context inherits only ctx's values.
 //
-// Errors: at once, n below 1, above a limit that is not in a node, or more than fits into one request (thousands);
-// later, [*zkrecipes.WaitError] if ctx ends; ErrForeignContender; ErrSequenceExhausted; ErrClosed; a limit node that
-// cannot be read; otherwise the server's error.
+// Errors: before sending any request, an n that is below 1, above a limit that isn't in a node, or more than fits into
+// one request (thousands); later, [*zkrecipes.WaitError] if ctx is done first; ErrForeignContender;
+// ErrSequenceExhausted; ErrClosed; a limit node that can't be read; or the server's error.
 //
 // Source: Curator's InterProcessSemaphoreV2, which takes leases one by one.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*zkrecipes.Hold, error) {
@@ -116,12 +115,12 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*zkrecipes.Hold, error)
 	return s.shared.Acquire(ctx, s.leases(n))
 }
 
-// TryAcquire is like [Semaphore.Acquire], but never waits. It fails if there are not enough leases, or if another
-// caller is ahead of it in the queue, whether that caller waits or is just taking its leases. Of several concurrent
-// calls, some may therefore fail although there are leases for all; if you cannot accept that, use Acquire with a short
-// deadline. If TryAcquire fails, it leaves no node in ZooKeeper unless ctx ended first.
+// TryAcquire is like [Semaphore.Acquire], but never waits. It fails if there aren't enough leases, or if another caller
+// is ahead of it in the queue, whether that caller is waiting or still acquiring its leases. As a result, concurrent
+// calls may fail even when there are enough leases for all of them; if that is a problem, use Acquire with a short
+// deadline. A call that fails leaves no node behind in ZooKeeper, unless ctx is done before the node is deleted.
 //
-// Errors: [*zkrecipes.BusyError] if it would have to wait; otherwise as for Acquire.
+// Errors: [*zkrecipes.BusyError] if it would have to wait; otherwise the same as for Acquire.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, error) {
 	if err := s.check(n); err != nil {
 		return nil, err
@@ -129,27 +128,28 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, err
 	return s.shared.Try(ctx, s.leases(n))
 }
 
-// Do acquires n leases, calls fn, and releases them when fn returns or panics. fn's context descends from the hold, and
-// is canceled when the hold or ctx ends, whichever comes first. If Do returns nil, the leases were held from fn's first
-// statement to its last.
+// Do acquires n leases, calls fn, and releases them when fn returns or panics. The context passed to fn descends from
+// the hold, and is canceled when the hold ends or ctx is done, whichever comes first. If Do returns nil, the leases
+// were held from fn's first statement to its last.
 //
-// Errors: those from [Semaphore.Acquire], in which case fn is not called; an error from fn, joined with a
+// Errors: those from [Semaphore.Acquire], in which case fn isn't called; or an error from fn, joined with a
 // [*zkrecipes.LostError] if the hold was lost before fn returned. If fn's error only reports that its context was
-// canceled, the joined error has its text but does not match it, so that you never mistake a loss for a cancellation.
+// canceled, the joined error has its text but doesn't match it, so that you never mistake a loss for a cancellation.
 func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Do(ctx, s.acquire(n), fn)
 }
 
-// Run is like [Semaphore.Do], but starts over after each loss: it waits for fn to return, acquires again, and calls fn
-// with the new hold. fn must therefore be able to start over. If Run returns nil, the leases were held from the first
-// statement of the last call to fn until its last.
+// Run is like [Semaphore.Do], but starts over whenever the hold is lost: it waits for fn to return, acquires n leases
+// again, and calls fn with the new hold. This means that fn must be able to start over as well. If Run returns nil, the
+// leases were held from the first statement of the last call to fn until its last.
 //
-// If a hold lasted less than a second, Run backs off before it acquires again: 50 ms the first time, doubling each time
-// up to 5 seconds, plus or minus a random amount of up to half. A longer hold resets the back-off.
+// If a hold lasted less than a second, Run backs off before it acquires again. The pause is 50 ms the first time and
+// doubles each time up to 5 seconds, plus or minus a random amount of up to half. A longer hold resets the backoff.
 //
-// An error from fn ends Run, unless the hold was lost and the error only reports that loss or the end of fn's context.
+// An error from fn ends Run. The exception is an error that, after a loss, only reports the loss or that fn's context
+// was done.
 //
-// Errors: an error from fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; context.Cause(ctx);
+// Errors: an error from fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; context.Cause(ctx); or
 // those from [Semaphore.Acquire] except ErrAuthFailed, after which Run backs off and retries.
 func (s *Semaphore) Run(ctx context.Context, n int, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Run(ctx, s.acquire(n), fn)
@@ -170,11 +170,11 @@ func (s *Semaphore) Part(n int) zkrecipes.Part {
 // Path returns the semaphore's path.
 func (s *Semaphore) Path() string { return s.path }
 
-// Holders returns the leases that are held, oldest first. The list is no older than this call. Leases that belong to
-// one hold have the same token. The first waiter may already have a lease node for each lease it waits for; these are
-// not listed.
+// Holders returns the leases that are held, oldest first. The list is at least as recent as the call. Leases that
+// belong to one hold have the same token. The first waiter may already have created lease nodes for the leases that it
+// is waiting for; these aren't listed.
 //
-// Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; otherwise the server's error.
+// Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; or the server's error.
 func (s *Semaphore) Holders(ctx context.Context) ([]zkrecipes.Participant, error) {
 	limit, err := s.readLimit(ctx)
 	if err != nil {
@@ -183,11 +183,11 @@ func (s *Semaphore) Holders(ctx context.Context) ([]zkrecipes.Participant, error
 	return s.shared.List(ctx, limit)
 }
 
-// Queue returns the leases that are held, like [Semaphore.Holders], followed by the waiters, one node for each, in the
-// order in which they will be granted. The list is no older than this call. A caller that is granted its leases during
-// the call may appear among both the holders and the waiters.
+// Queue returns the leases that are held, like [Semaphore.Holders], followed by one node for each waiter, in the order
+// in which they will be granted their leases. The list is at least as recent as the call. A caller that is granted its
+// leases during the call may appear both as a holder and as a waiter.
 //
-// Errors: as for [Semaphore.Holders].
+// Errors: the same as for [Semaphore.Holders].
 func (s *Semaphore) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
 	waiting, err := s.shared.Waiting(ctx)
 	if err != nil {
@@ -197,12 +197,12 @@ func (s *Semaphore) Queue(ctx context.Context) ([]zkrecipes.Participant, error) 
 	return append(holders, waiting...), err
 }
 
-// Revoke asks all holders to release their leases by closing each hold's [zkrecipes.Hold.Revoked] channel. Each holder
-// decides whether and when to do so. If there are no holders, Revoke is a no-op. The request replaces the leases' data,
-// so the holders' names no longer appear in [Semaphore.Holders].
+// Revoke asks all holders to release their leases, by closing the [zkrecipes.Hold.Revoked] channel of each hold.
+// Whether and when to comply is up to each holder. If there are no holders, Revoke is a no-op. Since the request
+// replaces the leases' data, the holders' names no longer appear in [Semaphore.Holders].
 //
-// Errors: a kazoo lease, whose holder cannot be asked; ErrUnknownOutcome if a reply was lost, after which you can call
-// Revoke again; otherwise as for [Semaphore.Holders].
+// Errors: a kazoo lease, because its holder can't be asked; ErrUnknownOutcome if a reply was lost, after which you can
+// call Revoke again; otherwise the same as for [Semaphore.Holders].
 func (s *Semaphore) Revoke(ctx context.Context) error {
 	leases, err := s.Holders(ctx)
 	if err != nil {

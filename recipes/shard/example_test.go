@@ -15,7 +15,7 @@ func ExampleRun() {
 	err := shard.Run(ctx, client, "/app/partitions", shard.List("p0"), func(ctx context.Context, s *shard.Shard) error {
 		fmt.Println("consumes", s.Name)
 		stop()       // as a signal would
-		<-ctx.Done() // ctx also ends if the shard moves or its lock is lost
+		<-ctx.Done() // ctx is also done if the shard moves or its lock is lost
 		fmt.Println("stops with", s.Name)
 		return nil
 	})
@@ -51,7 +51,7 @@ func ExampleShards_Leave() {
 		fmt.Println(o.Shard, "of", o.Member, "held by", o.Holder.Name)
 	}
 	fmt.Println(err)
-	fmt.Println(s.Leave(ctx)) // WithLeave does this when ctx ends
+	fmt.Println(s.Leave(ctx)) // WithLeave does this when ctx is done
 	fmt.Println(<-ended)
 	// Output:
 	// p0 of w1 held by w1

@@ -55,31 +55,33 @@ type member struct {
 // errDrained is the cause for a member that ends because it has left.
 var errDrained = errors.New("the member has left")
 
-// Run makes this process a member until ctx ends. For each shard that the plan assigns to it, Run acquires the lock and
-// calls serve in a goroutine. The context passed to serve ends when the plan takes the shard away (the cause is
-// [ErrMoved]), when the hold is lost, or when ctx ends. Run releases the lock only when serve returns, or when the time
-// set by [WithDrainLimit] expires, so a function that stops with its context has stopped before the next owner starts.
+// Run makes this process a member until ctx is done. For each shard that the plan assigns to it, Run acquires the lock
+// and calls the serve function in a goroutine. The function's context is canceled when the plan takes the shard away
+// (the cause is [ErrMoved]), when the hold is lost, or when ctx is done. Run releases the lock only when the function
+// returns, or when the time set by [WithDrainLimit] expires. As a result, a function that returns when its context is
+// done has always stopped before the next owner starts.
 //
-// If serve returns while its context is alive, Run calls it again after a pause: 100 ms the first time, doubling each
-// time up to 30 seconds, with a jitter of 50% either way. If serve returns an error as many times in a row as
-// [WithGiveUp] allows, Run gives the shard away: another member gets it, and this one does not for five minutes. A call
-// that lasts a minute resets the pause and the count. If all members have given a shard away, it stays where it is, and
-// Run keeps trying. Failures are logged. If serve panics, the program ends.
+// If the function returns before its context is done, Run calls it again after a pause of 100 ms the first time,
+// doubling each time up to 30 seconds, with a jitter of 50% either way. If it returns an error as many times in a row
+// as [WithGiveUp] allows, Run gives the shard away: another member gets it, and this one doesn't get it again for five
+// minutes. A call that lasts a minute resets the pause and the count. If all members have given a shard away, it stays
+// where it is, and Run keeps trying. Run logs failures, but does not recover from panics, which end the program.
 //
 // Losing a hold is not a failure: Run acquires the lock again. If the hold was lost within a second, it first pauses
 // for 50 ms, doubling each time up to 500 ms, with the same jitter. A longer hold resets this pause.
 //
-// When ctx ends, all functions stop at once, and the other members get the shards. With [WithReturnGrace] the shards
-// wait for this member instead, and with [WithLeave] they are handed over one after another, as by [Shards.Leave]. Run
-// returns when all functions have returned. A Shards can have only one Run at a time.
+// When ctx is done, all functions stop immediately, and the other members get the shards. With [WithReturnGrace] the
+// shards wait for this member instead, and with [WithLeave] they are handed over one after another, as by
+// [Shards.Leave]. Even if it fails, Run returns only when all functions have returned. A Shards can have only one Run
+// at a time.
 //
-// If the plan or the members cannot be read or written, Run logs that and keeps trying, while the functions continue
-// and another member leads if it can.
+// If the plan or the members cannot be read or written, Run logs that and keeps trying. The functions continue, and
+// another member leads if it can.
 //
-// Errors: context.Cause(ctx); nil after Leave, or if everything is handed over within the time of WithLeave; at once, a
-// nil serve, an invalid source, or another Run of the same Shards; ErrClosed; the server's error when the member joins;
-// zk.ErrNoAuth, ErrForeignContender or ErrSequenceExhausted, if the member has never seen a plan. When Run returns, all
-// functions have stopped.
+// Errors: before sending any request, a nil serve function, an invalid source, or another Run of the same Shards;
+// context.Cause(ctx); ErrClosed; the server's error when the member joins; zk.ErrNoAuth, ErrForeignContender or
+// ErrSequenceExhausted, if the member has never seen a plan. The error is nil after Leave, or if everything is handed
+// over within the time set by WithLeave.
 func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Context, s *Shard) error) error {
 	switch {
 	case serve == nil:
@@ -129,11 +131,11 @@ func (s *Shards) exit() {
 }
 
 // Leave makes a running member hand over its shards and leave. It stops the member's functions one after another, while
-// the others continue, and the next owner of each shard starts when its function stops. Run then returns nil, and Leave
-// blocks until it does. Without a running member it is a no-op.
+// the others continue, and the next owner of each shard starts when that shard's function stops. Run then returns nil,
+// and Leave blocks until it does. If there is no running member, Leave is a no-op.
 //
-// If the plan cannot be changed, the member keeps its shards. If ctx ends first, Leave returns, but the member keeps
-// trying to leave until Run's context ends.
+// If the plan cannot be changed, the member keeps its shards. If ctx is done first, Leave returns, but the member keeps
+// trying to leave until Run's context is done.
 //
 // Errors: context.Cause(ctx).
 func (s *Shards) Leave(ctx context.Context) error {

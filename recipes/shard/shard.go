@@ -22,8 +22,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// Shards is a set of shards below one path that members divide among themselves. It is safe for concurrent use.
-// [Shards.Run] makes the process a member; [Shards.Owners] and [Shards.Watch] do not.
+// Shards is a set of shards below one path that members divide among themselves. It is safe for concurrent use. Only
+// [Shards.Run] makes the process a member; [Shards.Owners] and [Shards.Watch] don't.
 type Shards struct {
 	config
 	client   *conn.Client
@@ -39,18 +39,19 @@ type Shards struct {
 }
 
 // Shard is a shard that this process owns: a hold on the shard's lock, which no other member has at the same time. Its
-// Txn writes to ZooKeeper only while the shard is held, and its Token is larger than those of all previous owners.
+// Txn method writes to ZooKeeper only while the shard is held, and its token is larger than those of all previous
+// owners.
 type Shard struct {
 	*zkrecipes.Hold
 	// Name is the shard's name.
 	Name string
-	// Generation identifies the plan that this member had last read when the function was called. It is the id of the
-	// transaction that wrote the plan, and grows with each plan.
+	// Generation identifies the latest plan that this member had read when the function was called. It is the ID of the
+	// transaction that wrote the plan, so it grows with each plan.
 	Generation int64
 }
 
-// ErrMoved is the cause with which a function's context ends when the plan no longer assigns the function's shard to
-// this member.
+// ErrMoved is the cause with which a function's context is canceled when the plan no longer assigns the function's
+// shard to this member.
 var ErrMoved = errors.New("the shard goes to another member")
 
 // Option configures [New].
@@ -70,9 +71,9 @@ type config struct {
 	tracers     []*Tracer
 }
 
-// WithID sets the member's id, which is also the name of its node; the default is the client's identity with a random
-// suffix. A process that restarts with the same id gets the same shards; Run waits until its predecessor's session
-// ends. Do not give two processes the same id: the second one waits, and logs that it does.
+// WithID sets the member's ID, which is also the name of its node; the default is the client's identity with a random
+// suffix. A process that restarts with the same ID gets the same shards; Run waits until its predecessor's session
+// ends. Don't give two processes the same ID: the second one would wait for the first, and log that it is waiting.
 func WithID(id string) Option {
 	return func(c *config) error {
 		c.id = id
@@ -94,8 +95,9 @@ func WithWeight(weight int) Option {
 
 const maxWeight = 1000
 
-// WithPins assigns particular shards to particular members while these are present: its keys are shards, its values the
-// ids of members. By default there are no pins. Only the leader's pins count, so give all members the same ones.
+// WithPins assigns particular shards to particular members while those members are present. The keys are shard names
+// and the values are member IDs. By default there are no pins. Only the leader's pins count, so give all members the
+// same ones.
 func WithPins(member map[string]string) Option {
 	return func(c *config) error {
 		c.pins = maps.Clone(member)
@@ -104,7 +106,8 @@ func WithPins(member map[string]string) Option {
 }
 
 // WithStrategy sets how shards are divided among members; the default is [Sticky]. Only the leader's strategy counts,
-// so give all members the same one. A strategy that keeps fewer shards in place than Sticky interrupts more work.
+// so give all members the same one. A strategy that keeps fewer shards in place than Sticky does will interrupt more
+// work.
 func WithStrategy(s Strategy) Option {
 	return func(c *config) error {
 		if s == nil {
@@ -115,11 +118,12 @@ func WithStrategy(s Strategy) Option {
 	}
 }
 
-// WithSettle sets how long the members must be stable before the leader moves shards merely for balance, and how long
-// it waits at most; the defaults are 1 second and 10 seconds. This way, members that are started together cause one
-// plan. quiet counts from the last change to the members or the leader's last plan, whichever is later, and most from
-// when a better plan is known. If a shard is not served, the leader does not wait, unless no member has a shard and one
-// has joined within quiet, because more may follow.
+// WithSettle sets how long the members must be stable before the leader moves shards merely for balance, and the
+// longest that the leader waits for this; the defaults are 1 second and 10 seconds. As a result, members that are
+// started together cause only one plan. The quiet duration is measured from the last change to the members or from the
+// leader's last plan, whichever is later; the most duration, from the time a better plan is known. If a shard is not
+// being served, the leader doesn't wait. The exception is when no member has a shard and a member has joined within the
+// quiet duration, because more may follow.
 func WithSettle(quiet, most time.Duration) Option {
 	return func(c *config) error {
 		if quiet < 0 || most < quiet {
@@ -130,11 +134,11 @@ func WithSettle(quiet, most time.Duration) Option {
 	}
 }
 
-// WithReturnGrace announces, when Run's context ends, that this member is restarting, and reserves its shards for it
-// for d; the default is 0, which lets others have them at once, and the maximum is an hour. Use it with [WithID], which
-// it requires, so that a rolling restart moves no shards. The time starts when the member's node is gone, and starts
-// again if the leader changes. The shards are not served in the meantime. After [Shards.Leave] or a crash, they move at
-// once.
+// WithReturnGrace announces, when Run's context is done, that this member is restarting, and reserves its shards for it
+// for the duration d; the default is 0, which lets others have the shards immediately, and the maximum is an hour. Use
+// it for rolling restarts, so that they move no shards; it requires [WithID]. The duration starts when the member's
+// node is gone, and starts over if the leader changes. Until the member returns, its shards are not served. After
+// [Shards.Leave] or a crash, shards move immediately, even with WithReturnGrace.
 func WithReturnGrace(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 || d > maxReturnGrace {
@@ -147,10 +151,11 @@ func WithReturnGrace(d time.Duration) Option {
 
 const maxReturnGrace = time.Hour
 
-// WithLeave makes the member leave gracefully when Run's context ends, as [Shards.Leave] does: its shards are handed
-// over one after another, for at most d, while the other functions continue. Functions whose shards are not handed over
-// by then stop at once. By default all functions stop at once. With WithLeave, their contexts do not inherit the
-// deadline of Run's context. It cannot be combined with [WithReturnGrace], which keeps the shards.
+// WithLeave makes the member leave gracefully when Run's context is done, as [Shards.Leave] does: its shards are handed
+// over one after another, for at most the duration d, while the other functions continue. Functions whose shards have
+// not been handed over by then stop immediately, as all functions do by default. Because functions can outlive Run's
+// context with WithLeave, their own contexts do not inherit its deadline. WithLeave cannot be combined with
+// [WithReturnGrace], which keeps the shards.
 func WithLeave(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
@@ -161,9 +166,9 @@ func WithLeave(d time.Duration) Option {
 	}
 }
 
-// WithDrainLimit limits how long a function may run after its context ends. By default there is no limit: the shard is
-// released only when the function returns. With a limit, the lock is released when the limit expires, even if the
-// function is still running. From then on the function no longer holds the lock: its Txn and fenced writes are
+// WithDrainLimit limits how long a function may keep running after its context is done. By default there is no limit:
+// the lock is released only when the function returns. With a limit, it is released when the limit expires, even if the
+// function is still running. From then on the function no longer holds the lock. Its Txn and fenced writes are
 // rejected, but anything else it does may overlap with the next owner's work.
 func WithDrainLimit(d time.Duration) Option {
 	return func(c *config) error {
@@ -175,8 +180,8 @@ func WithDrainLimit(d time.Duration) Option {
 	}
 }
 
-// WithGiveUp sets after how many consecutive failures a member gives a shard away, as [Shards.Run] describes; the
-// default is 5.
+// WithGiveUp sets how many consecutive failures make a member give a shard away, as [Shards.Run] describes; the default
+// is 5.
 func WithGiveUp(failures int) Option {
 	return func(c *config) error {
 		if failures < 1 {
@@ -196,7 +201,7 @@ func WithTracerName(name string) Option {
 	}
 }
 
-// New returns the shards below path without contacting the servers; the first Run creates missing parents.
+// New returns the shards below path. It does not contact the servers; the first Run creates missing parents.
 //
 // Errors: a nil client; a path that is relative, malformed or the root of the servers; an invalid option.
 func New(c *conn.Client, path string, opts ...Option) (*Shards, error) {
@@ -269,7 +274,7 @@ func (s *Shards) lock(shard string) (*mutex.Mutex, error) {
 // Path returns the path below which the shards are.
 func (s *Shards) Path() string { return s.path }
 
-// ID returns this member's id.
+// ID returns this member's ID.
 func (s *Shards) ID() string { return s.id }
 
 // Run creates a [Shards] with [New] and calls [Shards.Run] on it.

@@ -15,18 +15,18 @@ import (
 )
 
 // Source supplies the names of the shards: [List], [Func] or [Node]. Only the leader's source counts, so give all
-// members the same one. A name must be a valid node name, without a slash, and a set has at least one name, and none
-// twice.
+// members the same one. A name must be a valid node name, without a slash. A set must have at least one name, and no
+// name twice.
 //
-// If the source yields nothing to a new leader for a second, the leader continues with the last plan's shards until it
-// does.
+// If the source supplies nothing to a new leader for a second, the leader continues with the last plan's shards until
+// the source does.
 type Source struct {
 	names func(context.Context, *Shards) iter.Seq2[[]string, error]
 	check func(*Shards) error // what can be checked at once
 }
 
 // List is a set that does not change while a member runs. If members are given different lists, the current leader's
-// list counts, and each shard in it is served, even by members whose list does not have it.
+// list counts: each shard in it is served, even by members whose own list doesn't contain it.
 func List(names ...string) Source {
 	names = slices.Clone(names)
 	return Source{
@@ -37,8 +37,8 @@ func List(names ...string) Source {
 	}
 }
 
-// Func is a set that the leader obtains by calling f, at once and then again after each pause of length every. If f
-// fails or returns an invalid set, the error is logged and the last set is kept.
+// Func is a set that the leader obtains by calling f. It calls f immediately, and then again each time after pausing
+// for the given interval. If f fails or returns an invalid set, the leader logs the error and keeps the last set.
 func Func(every time.Duration, f func(context.Context) ([]string, error)) Source {
 	return Source{
 		names: func(ctx context.Context, s *Shards) iter.Seq2[[]string, error] {
@@ -93,10 +93,10 @@ func Node() Source {
 	}
 }
 
-// SetNames replaces the set for [Node], whatever it was. Running members follow the change.
+// SetNames replaces the set for [Node], whatever it was. Running members pick up the change.
 //
-// Errors: an invalid set, at once; ErrUnknownOutcome if a reply was lost and another client has written since;
-// otherwise the server's error.
+// Errors: before sending any request, an invalid set; ErrUnknownOutcome if a reply was lost and another client has
+// written since; or the server's error.
 func (s *Shards) SetNames(ctx context.Context, names ...string) error {
 	err := s.checkNames(names)
 	if err == nil {

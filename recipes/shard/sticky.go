@@ -11,10 +11,9 @@ type Situation struct {
 	Shards []string
 	// Members are the members that may get shards, the oldest first.
 	Members []Candidate
-	// Owners maps each shard to the id of the member that the last plan assigns it to. Some of these members may be
-	// gone.
+	// Owners maps each shard to the ID of the member that the last plan assigns it to. Some of these members may be gone.
 	Owners map[string]string
-	// Pins are the pins set with [WithPins], from shards to ids of members. A member may be absent.
+	// Pins are the pins set with [WithPins], from shard names to member IDs. A pinned member may be absent.
 	Pins map[string]string
 }
 
@@ -27,20 +26,20 @@ type Candidate struct {
 	Refuses []string
 }
 
-// Strategy divides shards among members: it returns the id of a member for each shard. It must be a pure function of
-// its argument and must not block. A shard that it leaves out, or assigns to an id that is not a candidate, has no
-// owner until the next plan.
+// Strategy divides shards among members: it returns a member ID for each shard. It must be a pure function of its
+// argument and must not block. If it leaves out a shard, or assigns it to an ID that is not a candidate's, the shard
+// has no owner until the next plan.
 type Strategy func(Situation) map[string]string
 
-// Sticky is the default [Strategy]. A member keeps what it has up to its quota, which is its share of the shards by
-// weight, rounded up or down. Only shards without an owner, and those above a quota, move. For example, if S shards are
-// balanced among members of equal weight and an n-th member joins, it gets at most S/n of them, rounded up, and no
-// other shard moves. If a member leaves, only its own shards move.
+// Sticky is the default [Strategy]. A member keeps the shards that it has, up to its quota, which is its share of the
+// shards by weight, rounded up or down. Only shards without an owner, and those above a quota, move. For example, if S
+// shards are balanced among members of equal weight and an n-th member joins, it gets at most S/n of them, rounded up,
+// and no other shard moves. If a member leaves, only its own shards move.
 //
-// A pin takes precedence over the quotas if its member is a candidate. A member does not get a shard that it refuses,
-// unless all candidates refuse it. The others then divide by weight what that member cannot take, and may exceed their
-// quotas. No other division under these constraints is better balanced, and applying Sticky to its own result changes
-// nothing.
+// A pin takes precedence over the quotas if its member is a candidate. A member doesn't get a shard that it refuses,
+// unless all candidates refuse it. The others then divide by weight what that member cannot take, which may put them
+// above their quotas. No other division under these constraints is better balanced, and applying Sticky to its own
+// result has no further effect.
 func Sticky(now Situation) map[string]string {
 	d := newDivision(now)
 	if len(d.seats) == 0 {

@@ -8,8 +8,8 @@ import (
 )
 
 // Tracer observes the shards of this process and the plans that it writes; see [WithTracer]. Nil hooks are not called.
-// The module zkprom provides a Tracer that counts. The shards' locks and the leader's election are observed by the
-// client's tracers; see [zkrecipes.Tracer].
+// The module zkprom provides a Tracer that collects metrics. To observe the shards' locks and the leader's election,
+// use the client's tracers; see [zkrecipes.Tracer].
 //
 // A hook must return quickly, must not panic, and must be safe for concurrent use.
 type Tracer struct {
@@ -38,7 +38,7 @@ type State string
 const (
 	// StateNone: the shard is not assigned to this member.
 	StateNone State = "none"
-	// StateWaiting: the plan assigns the shard to the member, which does not hold the shard's lock yet.
+	// StateWaiting: the plan assigns the shard to the member, but the member does not hold the shard's lock yet.
 	StateWaiting State = "waiting"
 	// StateOwned: the member holds the shard's lock and runs the function.
 	StateOwned State = "owned"
@@ -50,19 +50,20 @@ type Change struct {
 	Name string
 	// Path is the shards' path, without the chroot.
 	Path string
-	// Member is the member's id, and Shard the shard's name.
+	// Member is the member's ID, and Shard the shard's name.
 	Member, Shard string
 	// From and To are the states before and after.
 	From, To State
-	// At is when the state changed, and Lasted is how long the previous state lasted, or 0 if that was StateNone. The
-	// wait before StateOwned is the longest time that the shard can have been without an owner since the plan, or since
-	// this member lost it. If the shard moves from a working member, that member still owns it for most of the wait.
+	// At is when the state changed, and Lasted is how long the previous state lasted, or 0 if that was StateNone. The wait
+	// before StateOwned is an upper bound on how long the shard has been without an owner since the plan, or since this
+	// member lost it. If the shard moves away from a working member, that member still owns it for most of the wait.
 	At     time.Time
 	Lasted time.Duration
 	// Token is the hold's token if To is StateOwned; otherwise 0.
 	Token zkrecipes.Token
-	// Err is why the shard is no longer owned: ErrMoved, a [*zkrecipes.LostError], the cause of Run's context, or why
-	// the member gives the shard up. It is nil if To is StateOwned, and when the plan assigns the shard to the member.
+	// Err is why the shard is no longer owned: ErrMoved, a [*zkrecipes.LostError], the cause of Run's context, or the
+	// reason why the member gives the shard up. It is nil if To is StateOwned, and when the plan assigns the shard to the
+	// member.
 	Err error
 }
 
@@ -74,7 +75,7 @@ type Plan struct {
 	Shards, Members int
 	// Moves is how many shards the plan takes away from members that had them.
 	Moves int
-	// Nobody is how many shards the plan assigns to no member.
+	// Nobody is how many shards have no owner in the plan.
 	Nobody int
 }
 

@@ -18,9 +18,9 @@ type View struct {
 	Shards []Owner
 	// Members are sorted by seniority. The list is empty in views from [Shards.Watch].
 	Members []Member
-	// Generation is the id of the transaction that wrote the plan. It grows with each plan, and is 0 without a plan.
+	// Generation is the ID of the transaction that wrote the plan. It grows with each plan, and is 0 without a plan.
 	Generation int64
-	// Err is why the plan cannot be read; nil if it can be, or if there is none.
+	// Err is why the plan cannot be read; nil if it can be read, or if there is no plan.
 	Err error
 	// Freshness is never current in a view from [Shards.Owners], because nothing follows the shards.
 	zkrecipes.Freshness
@@ -28,15 +28,15 @@ type View struct {
 
 // Member is what a member announces about itself.
 type Member struct {
-	// ID is the member's id.
+	// ID is the member's ID.
 	ID string
 	// Weight is the weight set with [WithWeight].
 	Weight int
-	// Leaving reports that the member is handing over its shards and then leaves.
+	// Leaving reports that the member is handing over its shards and will then leave.
 	Leaving bool
 	// Restarting reports that the member is restarting, and that its shards are reserved for it.
 	Restarting bool
-	// Refuses are the shards, sorted, that the member has given away because its function or their locks failed there.
+	// Refuses are the shards, sorted, that the member has given away because its function or the shards' locks failed.
 	Refuses []string
 	// Since is when the member's node was created, by the servers' clock.
 	Since time.Time
@@ -45,12 +45,12 @@ type Member struct {
 // Owner reports which member has a shard.
 type Owner struct {
 	Shard string
-	// Member is the id of the member that the plan assigns the shard to; empty if there is none.
+	// Member is the ID of the member that the plan assigns the shard to; empty if the plan assigns it to none.
 	Member string
 	// Away reports that this member is restarting, and that the shard is reserved for it.
 	Away bool
-	// Holder is the member that holds the shard's lock, or is about to find out that it does; its Name is the member's
-	// id. Holder is empty if there is none, and in views from [Shards.Watch].
+	// Holder is the member that holds the shard's lock, or is about to find out that it does; its Name is the member's ID.
+	// Holder is empty if there is none, and in views from [Shards.Watch].
 	Holder zkrecipes.Participant
 }
 
@@ -72,11 +72,11 @@ func viewOf(p plan, at value.Version, err error) View {
 	return view
 }
 
-// Owners returns the members, and for each shard its assigned owner and its holder, each no older than this call. It
-// takes several requests for each shard and each member, at most 64 at a time. To follow the assignment, use
-// [Shards.Watch].
+// Owners returns the members, and for each shard its assigned owner and its holder. Each of these is at least as recent
+// as the call. Owners takes several requests for each shard and each member, at most 64 at a time. To follow the
+// assignment, use [Shards.Watch] instead.
 //
-// Errors: context.Cause(ctx); ErrClosed; otherwise the server's error.
+// Errors: context.Cause(ctx), ErrClosed, or the server's error.
 func (s *Shards) Owners(ctx context.Context) (View, error) {
 	at := zkrecipes.Freshness{AsOf: time.Now()}
 	p, version, err := s.plan.Get(ctx)
@@ -127,12 +127,12 @@ func (s *Shards) holders(ctx context.Context, shards []string) (holders []zkreci
 	return holders, errs
 }
 
-// Watch yields which shards the plan assigns to which members, now and after every plan. A slow caller gets the newest
-// view and misses those in between. Views do not show which member holds a shard: one that has just moved is served
-// only when its old owner stops.
+// Watch yields which shards the plan assigns to which members, first as it is now and then after every new plan. If the
+// caller is slow, it gets the latest view, and intermediate ones are skipped. Views do not show which member holds a
+// shard, which can differ: a shard that has just moved is served by its new owner only when the old one stops.
 //
-// If the connection is lost, or no server answers for a whole session timeout, Watch yields the last view again at
-// once, with Current false. When the client reconnects, Watch reads again and yields a current view.
+// If the connection is lost, or no server answers for a whole session timeout, Watch immediately yields the last view
+// again, with Current false. When the client reconnects, Watch reads again and yields a current view.
 //
 // Iteration ends as described under "Conventions" in package [zkrecipes].
 func (s *Shards) Watch(ctx context.Context) iter.Seq2[View, error] {

@@ -17,8 +17,8 @@ type Codec[T any] struct {
 	Decode func([]byte) (T, error)
 }
 
-// JSON returns a codec that uses encoding/json. It does not decode a node without data, such as one that a recipe has
-// created as a parent.
+// JSON returns a codec that uses encoding/json. A node without data, such as one that a recipe created as a parent,
+// cannot be decoded.
 func JSON[T any]() Codec[T] {
 	return Codec[T]{
 		Encode: func(x T) ([]byte, error) { return json.Marshal(x) },
@@ -32,7 +32,7 @@ func JSON[T any]() Codec[T] {
 	}
 }
 
-// Bytes returns the codec of Curator's SharedValue, which stores bytes as they are.
+// Bytes returns the codec of Curator's SharedValue, which stores bytes as is.
 func Bytes() Codec[[]byte] {
 	same := func(data []byte) ([]byte, error) { return append([]byte{}, data...), nil }
 	return Codec[[]byte]{Encode: same, Decode: same}

@@ -8,17 +8,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/record"
 )
 
-// Counter is a number that processes add to. It has all of [Value]'s methods, and is safe for concurrent use. Because
-// its additions run one after another, one Counter per process and path is enough.
+// Counter is a number that processes add to. It has all of [Value]'s methods, and is safe for concurrent use. Its
+// additions run one after another, so one Counter per process and path is enough.
 type Counter struct {
 	*Value[int64]
 	marked *record.Marked
 }
 
 // NewCounter returns the counter at path, encoded by codec: [AtomicLong], [SharedCount] or [KazooCounter]. It does not
-// contact the servers; the first addition creates the node, with 0, and missing parents.
+// contact the servers. The first addition creates the node, which starts at 0, and missing parents.
 //
-// Errors: as for [New]; a codec that does not encode 0.
+// Errors: the same as [New]; a codec that cannot encode 0.
 func NewCounter(c *conn.Client, path string, codec Codec[int64]) (*Counter, error) {
 	v, err := New(c, path, codec)
 	if err != nil {
@@ -34,9 +34,9 @@ func NewCounter(c *conn.Client, path string, codec Codec[int64]) (*Counter, erro
 // Add adds delta, which may be negative, and returns the sum. While the session lives, Add counts exactly once: if the
 // reply is lost, the counter's marker shows whether the addition was applied, and Add continues from there.
 //
-// Errors: ErrUnknownOutcome if the session or ctx ends after the addition is sent and before its outcome is known.
-// After any other error nothing was added: a sum that the codec cannot encode; a node that does not decode;
-// context.Cause(ctx); ErrClosed; the server's error.
+// Errors: ErrUnknownOutcome if the session ends or ctx is done after the addition is sent and before its outcome is
+// known. After any other error nothing was added: a sum that the codec cannot encode, a node that cannot be decoded,
+// context.Cause(ctx), ErrClosed, or the server's error.
 //
 // Source: Curator's DistributedAtomicLong.add and kazoo's Counter, which count twice if a reply is lost.
 func (c *Counter) Add(ctx context.Context, delta int64) (int64, error) {
@@ -66,11 +66,12 @@ func (c *Counter) sum(n, delta int64) (int64, error) {
 	return sum, nil
 }
 
-// Next reserves the next n numbers and returns the first of them: the caller has first to first + n - 1, and no other
-// call gets them. This lets you hand out ids at the cost of one addition per block. The counter holds the last number
-// that was reserved. Numbers that you do not use are lost, as are those from a call whose outcome is unknown.
+// Next reserves the next n numbers and returns the first of them. The numbers from first to first + n - 1 belong to the
+// caller, and no other call gets them. This lets you hand out IDs at the cost of one addition per block. The counter
+// holds the last number reserved. Numbers that you don't use are lost, as are those from a call whose outcome is
+// unknown.
 //
-// Errors: n below 1, at once; otherwise as for Add.
+// Errors: before sending any request, n below 1; otherwise the same as Add.
 //
 // Source: Curator's CachedAtomicLong.
 func (c *Counter) Next(ctx context.Context, n int64) (first int64, err error) {
@@ -84,9 +85,10 @@ func (c *Counter) Next(ctx context.Context, n int64) (first int64, err error) {
 	return last - n + 1, nil
 }
 
-// Close deletes the marker, which is otherwise deleted with the session. Call it before [Value.Delete], which fails
-// while there is a marker. You can use the counter again afterwards.
+// Close deletes the marker, which would otherwise exist until the session ends. Call it before [Value.Delete], which
+// fails while there is a marker. You can still use the counter afterwards.
 //
-// Errors: context.Cause(ctx) or zk.ErrNoAuth, after which the deletion continues until the session ends; ErrClosed if
-// the client was created with conn.Client.Sub and is closed, in which case the marker is deleted with the session.
+// Errors: context.Cause(ctx) or zk.ErrNoAuth, after which the client keeps trying to delete the marker until the
+// session ends; ErrClosed if the client was created with conn.Client.Sub and is closed, in which case the marker is
+// deleted when the session ends.
 func (c *Counter) Close(ctx context.Context) error { return c.marked.Close(ctx) }

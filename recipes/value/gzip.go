@@ -13,12 +13,13 @@ import (
 // compress up to 1 GiB.
 const maxGzip = 16 << 20
 
-// Gzip returns a codec that compresses what another codec encodes, as Curator's compressed() does: a gzip stream (RFC
-// 1952). All programs that share the node must compress. A node without data is passed to the other codec as it is.
+// Gzip returns a codec that compresses what another codec encodes into a gzip stream (RFC 1952), as Curator's
+// compressed() does. All programs that share the node must use compression. A node without data is passed to the other
+// codec as is.
 //
-// A value may have up to 16 MiB before compression. A larger one is not written and does not decode: decompression
+// A value may have up to 16 MiB before compression. A larger one is neither written nor decoded, and decompression
 // stops at this limit, so that a small node cannot exhaust its readers' memory. The compressed value must fit in a
-// node, which is 1 MiB by default.
+// node, whose limit is 1 MiB by default.
 //
 // To decode entries from a cache, call Decode in the function given to cache.As.
 func Gzip[T any](codec Codec[T]) Codec[T] {

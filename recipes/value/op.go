@@ -7,21 +7,21 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// OpSet returns the operation that replaces the value at version old, for use in a transaction of your own:
-// [zkrecipes.Hold.Txn] or [conn.Client.Multi]. With the zero Version it creates the node, but no parents. OpSet does
-// not contact the servers.
+// OpSet returns an operation that replaces the value if its version still equals old. Use it in a transaction of your
+// own, with [zkrecipes.Hold.Txn] or [conn.Client.Multi]. If old is the zero Version, the operation creates the node,
+// but not its parents. OpSet does not contact the servers.
 //
-// If the value has changed since, the transaction writes nothing, and its error matches zk.ErrBadVersion, zk.ErrNoNode
-// or zk.ErrNodeExists. The servers compare only data versions and, unlike in [Value.CompareAndSet], nothing reads the
-// node first, so a node that was deleted, recreated and written the same number of times is mistaken for the one that
-// was read.
+// If the value has since changed, the transaction fails without having any effect, and its error matches
+// zk.ErrBadVersion, zk.ErrNoNode or zk.ErrNodeExists. The servers compare only data versions and, unlike in
+// [Value.CompareAndSet], the node is not read first. As a result, a node that was deleted, recreated and written the
+// same number of times is mistaken for the one that was read.
 //
-// If the outcome is unknown, you may send the transaction again: at most one copy is applied, unless the node is
-// deleted in between. However, the second copy's error does not show whether the first was applied or another client
-// wrote the value. To find out, let the same transaction also create a node with a unique name.
+// If the outcome is unknown, you can send the transaction again: at most one copy is applied, unless the node is
+// deleted in between. However, an error from the second copy does not tell you whether the first one was applied or
+// another client wrote the value. To be able to find out, have the same transaction create a node with a unique name.
 //
-// Send the transaction through the value's client, or another one with the same connection and the same root (see
-// [conn.Client.Sub]). Otherwise it fails before any request.
+// Send the transaction through the value's client, or another client with the same connection and the same root (see
+// [conn.Client.Sub]). Otherwise it fails before sending any request.
 //
 // Errors: a value that the codec cannot encode.
 func (v *Value[T]) OpSet(x T, old Version) (zkrecipes.Op, error) {
@@ -35,11 +35,11 @@ func (v *Value[T]) OpSet(x T, old Version) (zkrecipes.Op, error) {
 	return v.exactly(zkrecipes.OpSet(v.path, data, old.Number)), nil
 }
 
-// OpCheck returns the operation that makes your transaction fail unless the value's version still equals old. What it
-// compares, and how the transaction fails, is described under [Value.OpSet].
+// OpCheck returns an operation that makes your transaction fail unless the value's version still equals old. See
+// [Value.OpSet] for what it compares and how the transaction fails.
 //
-// Errors: the zero Version, because servers cannot check that a node is missing; a Version whose Number is -1, which
-// servers treat as any version. Only other clients leave -1 behind, and the next write ends it.
+// Errors: the zero Version, because servers cannot check that a node is missing; a Version whose Number is -1, because
+// servers treat that as any version. Only other clients leave -1 behind, and the next write replaces it.
 func (v *Value[T]) OpCheck(old Version) (zkrecipes.Op, error) {
 	if !old.Exists() {
 		return zkrecipes.Op{}, v.failed("check", errMissing)
@@ -50,8 +50,8 @@ func (v *Value[T]) OpCheck(old Version) (zkrecipes.Op, error) {
 	return v.exactly(zkrecipes.OpCheck(v.path, old.Number)), nil
 }
 
-// OpDelete returns the operation that deletes the node if its version still equals old. What it compares, and how the
-// transaction fails, is described under [Value.OpSet].
+// OpDelete returns an operation that deletes the node if its version still equals old. See [Value.OpSet] for what it
+// compares and how the transaction fails.
 //
 // Errors: the zero Version, because there is nothing to delete.
 func (v *Value[T]) OpDelete(old Version) (zkrecipes.Op, error) {
@@ -78,15 +78,15 @@ func (v *Value[T]) exactly(op zkrecipes.Op) zkrecipes.Op {
 	return v.own(op)
 }
 
-// OpAdd reads the counter and returns what it read plus delta, with the operation that writes this sum. The operation
-// is OpSet for the sum, and has the same limits: if another client adds first, the transaction fails, and you must call
-// OpAdd again.
+// OpAdd reads the counter, adds delta, and returns the sum along with the operation that writes it. The operation is
+// the one that OpSet returns for the sum, so it has the same limits: if another client adds first, the transaction
+// fails, and you must call OpAdd again.
 //
-// [Counter.Add]'s guarantee to count exactly once does not extend to your transaction, which does not write the marker.
-// If its outcome is unknown, do not call OpAdd again before you know that nothing was applied, because that would add
-// twice. The transaction does not interfere with Add, which compares the version too.
+// Your transaction does not write the marker, so unlike [Counter.Add] it is not guaranteed to count exactly once. If
+// its outcome is unknown, don't call OpAdd again before you know that nothing was applied, because that could add
+// twice. The transaction does not interfere with Add, which also compares the version.
 //
-// Errors: a sum that overflows, or that the codec cannot encode; a node that does not decode; otherwise as for
+// Errors: a sum that overflows, or that the codec cannot encode; a node that cannot be decoded; otherwise the same as
 // [Value.Get].
 func (c *Counter) OpAdd(ctx context.Context, delta int64) (op zkrecipes.Op, sum int64, err error) {
 	n, old, err := c.Get(ctx)

@@ -11,34 +11,36 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Tx is one attempt of [UpdateAll], to be passed to [Value.Read] and [Value.Write]. It must not be used by several
-// goroutines at once, nor after fn returns.
+// Tx is a single attempt by [UpdateAll], to be passed to [Value.Read] and [Value.Write]. It must not be used by several
+// goroutines at the same time, or after the function passed to UpdateAll returns.
 type Tx struct {
 	client *client.Client
 	draft  *record.Draft
 }
 
 // UpdateAll changes several values atomically, for example to move an amount between two accounts. It calls fn, which
-// reads and writes values with the Tx, and then applies all writes in one transaction, or none. If another client has
-// written a value in the meantime that fn read, the transaction fails and UpdateAll calls fn again, so concurrent calls
-// take effect as if they ran one after another.
+// reads and writes values with the Tx, and then sends the writes in one transaction, which applies either all of them
+// or none. If another client has since written a value that fn read, the transaction fails and UpdateAll calls fn
+// again. As a result, concurrent calls take effect as if they ran one after another.
 //
-// fn may be called any number of times, and must have no other effect. A single call may see values from different
-// moments, but then what it writes and returns does not count: even if fn returns an error or writes nothing, a
-// transaction checks that what it read is the servers' state, and otherwise fn is called again.
+// Because fn may be called any number of times, it must have no other side effects. A single call to fn may see values
+// from different moments, but whatever it then writes or returns is discarded: even if fn returns an error or writes
+// nothing, a transaction checks that the values it read are the servers' state, and if they are not, UpdateAll calls fn
+// again.
 //
-// A call takes a round trip for each value, one after another, and one for the transaction. Because servers cannot
-// check that a node is missing, a value that fn finds missing and does not write is created and deleted in the
-// transaction, which watches notice; its missing parents are created as well. A value with the data version -1, which
-// only other clients leave behind, is rewritten with its own data if fn only reads it.
+// Each attempt takes a round trip for each value, one after another, and one for the transaction. Servers cannot check
+// that a node is missing, so if fn finds a value missing and does not write it, the transaction creates the node and
+// deletes it again. Watches on that node fire, and its missing parents are created as well. If fn only reads a value
+// whose data version is -1, the transaction rewrites the node with the data it already holds; only other clients leave
+// that version behind.
 //
-// UpdateAll compares data versions. Only a node that is deleted, recreated and written the same number of times in the
-// meantime is mistaken for the one that was read.
+// UpdateAll compares data versions, so it can mistake a new node for the one that was read, but only if the node has
+// since been deleted, recreated and written the same number of times.
 //
-// Errors: a nil client or fn, at once; an error from fn, in which case nothing was written; data that a codec cannot
-// decode or encode, if fn returns that; ErrUnknownOutcome if the reply was lost and the nodes do not show whether this
-// call wrote them, as in [Value.Update]; ErrTooLarge if the transaction does not fit into one request; otherwise the
-// server's error.
+// Errors: before sending any request, a nil client or fn; an error from fn, in which case nothing was written; data
+// that a codec cannot decode or encode, if fn returns that error; ErrUnknownOutcome if the reply was lost and the nodes
+// do not show whether this call wrote them, as in [Value.Update]; ErrTooLarge if the transaction does not fit into one
+// request; or the server's error.
 //
 // Source: software transactional memory, as in package concurrency of etcd.
 func UpdateAll(ctx context.Context, c *conn.Client, fn func(tx *Tx) error) error {
@@ -54,10 +56,10 @@ func UpdateAll(ctx context.Context, c *conn.Client, fn func(tx *Tx) error) error
 	return record.Joint{Client: inner, Next: func(d *record.Draft) error { return fn(&Tx{inner, d}) }}.Do(ctx)
 }
 
-// Read returns the value within a transaction: what tx itself has written, or otherwise what the node holds. If the
-// node is missing, Read returns the zero value and no error.
+// Read returns the value within a transaction. If tx has already written the value, that is what Read returns;
+// otherwise it returns what the node holds. If the node is missing, Read returns the zero value and no error.
 //
-// Errors: a client with another connection or root than UpdateAll's; data that the codec does not decode; the server's
+// Errors: a client whose connection or root differs from UpdateAll's; data that the codec cannot decode; the server's
 // error, which makes [UpdateAll] fail.
 func (v *Value[T]) Read(tx *Tx) (T, error) {
 	var none T
@@ -73,7 +75,7 @@ func (v *Value[T]) Read(tx *Tx) (T, error) {
 
 // Write replaces the value within a transaction. It reads the node first, unless the transaction already has.
 //
-// Errors: as for [Value.Read], except that nothing is decoded; a value that the codec cannot encode.
+// Errors: the same as [Value.Read], except that nothing is decoded; a value that the codec cannot encode.
 func (v *Value[T]) Write(tx *Tx, x T) error {
 	if err := v.belongsTo(tx); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// ErrChanged is returned when the value has changed since the caller read it. Nothing was written.
+// ErrChanged is returned when the value has changed since the caller read it. In this case nothing was written.
 var ErrChanged = errors.New("changed since it was read, nothing was written")
 
 // Value is a value that processes share as the data of one node. It is stateless and safe for concurrent use.
@@ -29,13 +29,13 @@ type Value[T any] struct {
 // Version identifies one state of the node: if two versions are equal, so are the states. The zero Version represents a
 // missing node.
 type Version struct {
-	// Czxid is the id of the transaction that created the node.
+	// Czxid is the ID of the transaction that created the node.
 	Czxid int64
-	// Mzxid is the id of the transaction that wrote the value. It grows with each write, even if the node is deleted
-	// and recreated.
+	// Mzxid is the ID of the transaction that wrote the value. It grows with each write, even if the node is deleted and
+	// recreated.
 	Mzxid int64
-	// Number is the data version. It restarts when the node is recreated and wraps after 2^31 writes, so do not use it
-	// to order states. Writes over a version of -1, which servers treat as any version, are guarded as well.
+	// Number is the data version. It restarts when the node is recreated and wraps after 2^31 writes, so don't use it to
+	// order states. Servers treat -1 as any version, but writes over a version of -1 are guarded as well.
 	Number int32
 }
 
@@ -80,10 +80,11 @@ func (v *Value[T]) failed(op string, err error) error {
 	return &session.OpError{Op: op, Path: v.path, Err: err}
 }
 
-// Get returns the value, no older than this call; if ZooKeeper's leader was just replaced, it may be up to 1.5 ticks
-// older. If the node is missing, Get returns the zero value and no error, and [Version.Exists] returns false.
+// Get returns the value, which is at least as recent as the call, except that it may be up to 1.5 ticks older if
+// ZooKeeper's leader has just been replaced. If the node is missing, Get returns the zero value and no error, and
+// [Version.Exists] returns false.
 //
-// Errors: data that the codec does not decode; context.Cause(ctx); ErrClosed; otherwise the server's error.
+// Errors: data that the codec cannot decode, context.Cause(ctx), ErrClosed, or the server's error.
 func (v *Value[T]) Get(ctx context.Context) (T, Version, error) {
 	var none T
 	if err := v.client.Sync(ctx, v.path); err != nil {
@@ -117,24 +118,24 @@ func (v *Value[T]) encode(x T) ([]byte, error) {
 	return data, nil
 }
 
-// Set replaces the value, whatever it was: the last writer wins. If the new value depends on the old one, use
+// Set replaces the value, whatever it was, so the last writer wins. If the new value depends on the old one, use
 // [Value.Update].
 //
 // Errors: a value that the codec cannot encode; ErrUnknownOutcome if a reply was lost and it cannot be determined
-// whether this call wrote, because another client has written since or the node does not exist; otherwise the server's
-// error.
+// whether this call wrote the value, because another client has written since or the node does not exist; or the
+// server's error.
 //
 // Source: Curator's SharedValue.setValue.
 func (v *Value[T]) Set(ctx context.Context, x T) (Version, error) { return v.set(ctx, x, nil) }
 
-// SetHeld is like [Value.Set], but writes only while h is held: one transaction checks h's contender and writes. A
-// holder that has lost its lock changes nothing, however late its write arrives.
+// SetHeld is like [Value.Set], but writes only while h is held, because one transaction both checks h's contender and
+// writes. A holder that has lost its lock cannot change the value, however late its write arrives.
 //
-// The hold must come from a recipe on the value's client, or on another one with the same connection and the same root;
-// see [conn.Client.Sub].
+// The hold must come from a recipe on the value's client, or on another client with the same connection and the same
+// root; see [conn.Client.Sub].
 //
-// Errors: at once, a nil hold, or one from another client or root; ErrFenced if h is not held, in which case nothing
-// was written; otherwise as for Set.
+// Errors: before sending any request, a nil hold, or one from another client or root; ErrFenced if h is not held, in
+// which case nothing was written; otherwise the same as Set.
 func (v *Value[T]) SetHeld(ctx context.Context, h *zkrecipes.Hold, x T) (Version, error) {
 	if h == nil {
 		return Version{}, v.failed("set held", errors.New("the hold is nil: want one of a recipe on the same client"))
@@ -159,14 +160,14 @@ func (v *Value[T]) set(
 	return versionOf(&now.Stat), err
 }
 
-// CompareAndSet replaces the value if its version still equals old. With the zero Version it creates the node.
+// CompareAndSet replaces the value if its version still equals old. If old is the zero Version, it creates the node.
 //
-// The servers compare data versions, which restart when a node is deleted and recreated, so CompareAndSet reads the
-// node first. Only a node that is deleted, recreated and written the same number of times within that round trip is
-// mistaken for the one that was read.
+// Because the data versions that servers compare restart when a node is recreated, CompareAndSet reads the node first.
+// It can still mistake a new node for the one that it read, but only if the node is deleted, recreated and written the
+// same number of times within one round trip.
 //
 // Errors: ErrChanged; a value that the codec cannot encode; ErrUnknownOutcome if the reply was lost and the node does
-// not show whether this call wrote it; otherwise the server's error.
+// not show whether this call wrote it; or the server's error.
 //
 // Source: Curator's SharedValue.trySetValue.
 func (v *Value[T]) CompareAndSet(ctx context.Context, old Version, x T) (Version, error) {
@@ -183,13 +184,13 @@ func (v *Value[T]) CompareAndSet(ctx context.Context, old Version, x T) (Version
 	return versionOf(&now.Stat), err
 }
 
-// Update replaces the value with what fn makes of it, and returns what it wrote. If another client changes the value
-// first, Update calls fn again. If the node is missing, fn receives the zero value. Because a server that lags behind
-// may supply a stale value, the first error from fn makes Update sync, reread and call fn again; only an error after
-// that is returned.
+// Update replaces the value with what fn returns for it, and returns the value it wrote. If another client changes the
+// value first, Update calls fn again. If the node is missing, fn receives the zero value. Because a server that lags
+// behind may supply a stale value, Update does not return the first error from fn. Instead it syncs, rereads and calls
+// fn again, and returns an error only after that.
 //
-// Errors: a nil fn, at once; an error from fn, or a value that the codec cannot decode or encode, in which case nothing
-// was written; ErrUnknownOutcome as in [Value.CompareAndSet]; otherwise the server's error.
+// Errors: before sending any request, a nil fn; an error from fn, or a value that the codec cannot decode or encode, in
+// which case nothing was written; ErrUnknownOutcome as in [Value.CompareAndSet]; or the server's error.
 func (v *Value[T]) Update(ctx context.Context, fn func(old T) (T, error)) (T, Version, error) {
 	var x, none T
 	if fn == nil {
@@ -211,12 +212,12 @@ func (v *Value[T]) Update(ctx context.Context, fn func(old T) (T, error)) (T, Ve
 	return x, versionOf(&now.Stat), nil
 }
 
-// Delete deletes the node, whatever it holds, so that the value no longer exists. It succeeds if the node is missing,
-// and keeps the node's parents.
+// Delete deletes the node, whatever it holds, so that the value no longer exists, but keeps the node's parents. If the
+// node is already missing, Delete succeeds.
 //
 // Errors: ErrUnknownOutcome if a reply was lost and it cannot be determined whether this call deleted the node, because
-// another client has written since or ctx has ended; zk.ErrNotEmpty if the node has children, such as counters' markers
-// (see [Counter.Close]); otherwise the server's error.
+// another client has written since or ctx is done; zk.ErrNotEmpty if the node has children, such as counters' markers
+// (see [Counter.Close]); or the server's error.
 func (v *Value[T]) Delete(ctx context.Context) error { return record.Remove(ctx, v.client, v.path) }
 
 func (v *Value[T]) replace(ctx context.Context, next func(session.Node) ([]byte, error)) (session.Node, error) {

@@ -7,12 +7,12 @@ import (
 	"sort"
 )
 
-// Exclusion checks that the weight held at any time never exceeded limit: 1 for a mutex, the limit of a semaphore,
-// and the limit that [ReadWrite] returns for a read-write lock. A client's holds with the same token and weight count
-// as one hold, because nested acquisitions share a contender.
+// Exclusion checks that the total weight held never exceeded limit. The limit is 1 for a mutex, a semaphore's limit, or
+// what [ReadWrite] returns for a read-write lock. A client's holds with the same token and weight count as one hold,
+// because nested acquisitions share a contender.
 //
 // The check sweeps over the intervals and is exact: it finds a violation if and only if there is an instant with too
-// much weight. Among equal stamps, ends precede begins.
+// much weight. If stamps are equal, a hold that ends counts as ending before one that begins.
 //
 // Errors: a [*Violation].
 func Exclusion(holds []Hold, limit int) error {
@@ -77,10 +77,10 @@ func overload(holds []Hold, at int64, limit int) error {
 	return v
 }
 
-// ReadWrite converts the history of a read-write lock into one for [Exclusion] and [Order]: a writer weighs as much
-// as the whole limit, a reader weighs 1, and the limit exceeds all readers together. A read lock taken inside the
-// client's own write lock (the downgrade) counts from the end of the write lock, and takes the writer's place in the
-// queue.
+// ReadWrite converts the history of a read-write lock into one for [Exclusion] and [Order]: a writer weighs as much as
+// the whole limit, a reader weighs 1, and the limit exceeds the weight of all readers together. If a client takes a
+// read lock while it holds the write lock (a downgrade), the read lock counts from the end of the write lock, and takes
+// the writer's place in the queue.
 func ReadWrite(holds []Hold) (weighted []Hold, limit int) {
 	limit = len(holds) + 1
 	writes := writesByClient(holds)

@@ -7,10 +7,10 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// StillHeld is the end of a hold that had not ended when the history was taken.
+// StillHeld is the end of a hold that was still held when the history was taken.
 const StillHeld int64 = math.MaxInt64
 
-// Hold is one granted acquisition. It must have been held from the stamp From up to, but not including, To.
+// Hold is one granted acquisition. It must have been held from the stamp From up to the stamp To, exclusive.
 type Hold struct {
 	Client string
 	Op     int64
@@ -40,8 +40,8 @@ func (h Hold) String() string {
 		h.Client, h.Op, kind, h.Weight, h.Token, h.From, end, lost)
 }
 
-// Violation is something that no correct lock produces. A is the operation that came first, and B the one that should
-// not have been granted as it was.
+// Violation is something that no correct lock could have produced. A is the operation that came first, and B is the one
+// that should not have been granted as it was.
 type Violation struct {
 	// Rule is the broken rule: "exclusion" or "order".
 	Rule string
@@ -55,9 +55,9 @@ func (v *Violation) Error() string {
 	return fmt.Sprintf("%s violated: %v and then %v: %s", v.Rule, v.A, v.B, v.Why)
 }
 
-// Holds assembles holds from events, which may come from several recorders as long as no client has events in two of
-// them. A hold without an end lasts to the end of the history, [StillHeld], so if a process was killed, first append
-// a Lost event with the time of the kill.
+// Holds assembles holds from events, which may come from several recorders as long as no client has events in more than
+// one of them. A hold without an end lasts to the end of the history, [StillHeld], so if a process was killed, append a
+// Lost event with the time of the kill first.
 //
 // Errors: an impossible history (an operation granted twice, or ended before it was granted), which means that the
 // recording is wrong.

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// Leftovers checks that nothing is left below root in a listing of absolute paths, in any order. Nodes whose last
-// element is one of keep may remain, as long as nothing else is below them: for example a semaphore's "locks" and
-// "leases", containers that the server removes at its own pace. Root itself may remain too.
+// Leftovers checks that nothing is left below root in a listing of absolute paths, which may be in any order. Nodes
+// whose last path element is listed in keep may remain, as long as nothing else is below them. For example, keep a
+// semaphore's "locks" and "leases", because these are containers, which the server removes at its own pace. The root
+// itself may also remain.
 //
 // Errors: the paths that are left.
 func Leftovers(root string, listing []string, keep ...string) error {

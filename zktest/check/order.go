@@ -8,14 +8,15 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Order checks that grants followed the queue, with the same limit as for [Exclusion]:
+// Order checks that grants followed the order of the queue, given the same limit as for [Exclusion]:
 //
 //   - Tokens grow: an acquisition requested after another hold was granted has a larger token, and no two grants
 //     share one (except a client's nested acquisitions).
-//   - First come, first served: of two holds that exclude each other, the one with the smaller token was granted
-//     first. A hold that was lost may come too late, because its owner may have learned of the grant after the loss.
+//   - First come, first served: of two holds that exclude each other, the one with the smaller token was granted first.
+//     If a hold was lost, its grant is allowed to come late, because its owner may have learned of the grant after the
+//     loss.
 //
-// Order skips holds without a token, that is, with token zero.
+// Order skips holds without a token, that is, those with token zero.
 //
 // Errors: a [*Violation].
 func Order(holds []Hold, limit int) error {

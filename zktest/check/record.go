@@ -33,25 +33,25 @@ type Event struct {
 	Client string `json:"client"`
 	// Op is the number of the operation, unique for its client.
 	Op int64 `json:"op"`
-	// At is the stamp: a position in the order of all events, or a time in nanoseconds on a clock that everyone
-	// shares.
+	// At is the stamp: a position in the order of all events, or a time in nanoseconds on a clock that all processes
+	// share.
 	At int64 `json:"at"`
-	// Weight is how much of the limit is requested; Read marks the shared side of a read-write lock. Both are set for
+	// Weight is how much of the limit is requested; Read marks the shared side of a read-write lock. Both are set only for
 	// Called.
 	Weight int  `json:"weight,omitempty"`
 	Read   bool `json:"read,omitempty"`
-	// Token is set for Granted.
+	// Token is set only for Granted.
 	Token zkrecipes.Token `json:"token,omitempty"`
 }
 
 // Recorder collects the events of one process. Its zero value is ready to use, and it is safe for concurrent use.
 type Recorder struct {
-	// Now returns the stamps. If you merge the histories of several processes, set it to a clock that never goes back
-	// and that all of them read, such as CLOCK_MONOTONIC on one machine. It must not call the recorder. The default is
-	// a counter, which orders all events of this Recorder without ties.
+	// Now returns the next stamp. The default is a counter, which orders all events of this Recorder without ties. If you
+	// merge the histories of several processes, set Now to a clock that never goes back and that all of them share, such
+	// as CLOCK_MONOTONIC on one machine. It must not call the recorder.
 	Now func() int64
-	// Emit receives every event immediately, one at a time, so that the history of a killed process is not lost with
-	// it. The default is none.
+	// Emit receives every event immediately, one at a time, so that a process's history is not lost if it is killed. By
+	// default events are not emitted.
 	Emit func(Event)
 
 	op atomic.Int64
@@ -77,8 +77,8 @@ type Op struct {
 	number int64
 }
 
-// Call records that client is about to request weight: 1 for a mutex or a write lock, n for a semaphore. A client is
-// one caller: whatever it acquires while it holds is considered nested (see [ReadWrite]).
+// Call records that client is about to request weight: 1 for a mutex or a write lock, n for a semaphore. A client is a
+// single caller: whatever it acquires while it holds something is considered nested (see [ReadWrite]).
 func (r *Recorder) Call(client string, weight int) *Op {
 	return r.call(Event{Client: client, Weight: weight})
 }
@@ -88,9 +88,9 @@ func (r *Recorder) CallRead(client string) *Op {
 	return r.call(Event{Client: client, Weight: 1, Read: true})
 }
 
-// GrantedHold records that h was granted. Call it when the acquisition returns. Before the recorder stamps a grant,
-// it checks whether any hold passed to it earlier has ended, and records that, so the holder's goroutine may be late
-// with Lost.
+// GrantedHold records that h was granted. Call it when the acquisition returns. Before the recorder stamps the grant,
+// it checks whether any hold passed to it earlier has ended, and if so, records that. As a result, it doesn't matter if
+// the goroutine of that hold is late to call Lost.
 func (o *Op) GrantedHold(h Held) {
 	r := o.rec
 	r.mu.Lock()
@@ -120,8 +120,8 @@ func (o *Op) Failed() { o.add(Event{Kind: Failed}) }
 // Released records the release. Call it before the release begins.
 func (o *Op) Released() { o.add(Event{Kind: Released}) }
 
-// Lost records that the hold reported its loss, even in answer to a release. Of the ends recorded for a hold, only
-// the first counts.
+// Lost records that the hold reported its loss, even if it did so in answer to a release. If several ends are recorded
+// for a hold, only the first counts.
 func (o *Op) Lost() { o.add(Event{Kind: Lost}) }
 
 // Events returns the events recorded so far.
@@ -133,7 +133,7 @@ func (r *Recorder) Events() []Event {
 
 // Holds returns the holds recorded so far.
 //
-// Errors: those of the function [Holds].
+// Errors: the same as for the function [Holds].
 func (r *Recorder) Holds() ([]Hold, error) { return Holds(r.Events()) }
 
 func (r *Recorder) call(e Event) *Op {

@@ -8,13 +8,13 @@ import (
 )
 
 // Set is the resource of the classic lock test: sections read it as a whole, add an element, and write it back as a
-// whole. If two sections overlap, the later write erases what the other added. Its zero value is an empty set without
-// a fence. It is safe for concurrent use.
+// whole. If two sections overlap, the later write erases what the other one added. The zero Set is empty and has no
+// fence. A Set is safe for concurrent use.
 //
-// A version represents the whole content: writing version v plus an element costs the same however large the set is.
+// A version stands for the whole content, so writing version v plus an element costs the same however large the set is.
 type Set struct {
-	// OnRead and OnAdd, if not nil, may reject a token, as Admit of a Gate of package fence does. They are called with
-	// the set's lock held, because the check and the access must be one step, or a newer section could come in
+	// OnRead and OnAdd, if not nil, may reject a token, like the Admit method of package fence's Gate. They are called
+	// with the set's lock held, because the check and the access must be one step: otherwise a newer section could come in
 	// between.
 	OnRead, OnAdd func(token zkrecipes.Token) error
 
@@ -23,8 +23,8 @@ type Set struct {
 	refused int
 }
 
-// Update is one accepted write: the content of version Base, plus the element. Its own version is its position in the
-// history, starting at 1.
+// Update is one accepted write: the content of version Base, plus the element. The version that it creates is its
+// position in the history, starting at 1.
 type Update struct {
 	Client  string
 	Token   zkrecipes.Token
@@ -39,7 +39,7 @@ func (u Update) String() string {
 
 // Read returns the version of the content, which is 0 for an empty set.
 //
-// Errors: OnRead's.
+// Errors: an error from OnRead.
 func (s *Set) Read(token zkrecipes.Token) (version int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,9 +49,10 @@ func (s *Set) Read(token zkrecipes.Token) (version int, err error) {
 	return len(s.updates), nil
 }
 
-// Add writes the content of version base plus element, whatever the current content is. If it fails, nothing changes.
+// Add writes the content of version base plus element, whatever the current content is. If it fails, the set is
+// unchanged.
 //
-// Errors: a version that was never read; OnAdd's.
+// Errors: a version that was never read, or an error from OnAdd.
 func (s *Set) Add(client string, token zkrecipes.Token, base int, element string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,10 +92,10 @@ func (s *Set) Refused() int {
 }
 
 // LostUpdate is an accepted update whose element is missing from the final content. It matches no sentinel error,
-// because you decide how many are too many: that depends on the fence.
+// because how many are too many is for you to decide, depending on the fence.
 type LostUpdate struct {
 	Lost Update
-	// By is the update that erased it: the first in the final content that was based on a version before it.
+	// By is the update that erased it: the first update in the final content that was based on an earlier version.
 	By Update
 }
 
@@ -103,8 +104,8 @@ func (l LostUpdate) Error() string {
 	return fmt.Sprintf("lost update: %v, wiped out by %v", l.Lost, l.By)
 }
 
-// LostUpdates returns the updates that are missing from the final content, the latest first. None are lost if and
-// only if every section read what the one before it wrote. Pass it what [Set.Updates] returns.
+// LostUpdates returns the updates that are missing from the final content, in reverse order. No update is lost if and
+// only if every section read what the one before it wrote. Pass it the result of [Set.Updates].
 func LostUpdates(updates []Update) []LostUpdate {
 	var lost []LostUpdate
 	// Walk from the final version back along the bases: what lies between an update and its base is not in its content.

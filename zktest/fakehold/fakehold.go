@@ -4,8 +4,9 @@
 //	go work(h.Hold)
 //	h.Lose(zkrecipes.LossExpired)
 //
-// Such a hold has no contender. Check succeeds as long as it is held and the context is alive. Txn fails. To test
-// what is written under a hold, use a recipe on a server of package zktest.
+// Such a hold has no contender on any server. Its Check method succeeds as long as the hold is held and the context is
+// not done, while Txn always fails. To test what is written under a hold, use a recipe on a server of package zktest
+// instead.
 package fakehold
 
 import (
@@ -18,15 +19,15 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Hold is a hold whose end is determined by the test. It is safe for concurrent use.
+// Hold is a hold that lasts until the test ends it. It is safe for concurrent use.
 type Hold struct {
 	*zkrecipes.Hold
 	contender *contender
 	end       func(*zkrecipes.LostError)
 }
 
-// New returns a hold with the token. Its context carries ctx's values, but neither its cancellation nor its deadline.
-// The hold lasts until it is released or lost; see [Hold.Lose] and [Hold.SetValidUntil].
+// New returns a hold with the given token. Its context carries ctx's values, but is not canceled with ctx and doesn't
+// inherit its deadline. The hold lasts until it is released or lost; see [Hold.Lose] and [Hold.SetValidUntil].
 func New(ctx context.Context, token zkrecipes.Token) *Hold {
 	c := &contender{
 		token: token, revoked: make(chan struct{}), warnings: make(map[*warning]struct{}),
@@ -39,12 +40,12 @@ func New(ctx context.Context, token zkrecipes.Token) *Hold {
 // forever is longer than any test runs, even in virtual time.
 const forever = 100 * 365 * 24 * time.Hour
 
-// Lose ends the hold as lost, for the given reason. If the hold already ended, Lose is a no-op. Afterwards ValidUntil
-// is not in the future, even for LossNodeDeleted and LossSuspended, for which a real hold's session may live on, and
-// its ValidUntil with it.
+// Lose makes the hold end as lost, for the given reason. If the hold has already ended, Lose is a no-op. Afterwards
+// ValidUntil is not in the future. This differs from a real hold in the case of LossNodeDeleted and LossSuspended,
+// where the session may live on, so that ValidUntil may still be in the future.
 //
-// With LossClosed the loss matches ErrClosed, and with LossRefused ErrAuthFailed. With LossDeadline the loss is dated
-// to the deadline, which moves back to now if it is in the future.
+// With LossClosed the loss matches ErrClosed, and with LossRefused it matches ErrAuthFailed. With LossDeadline the loss
+// is dated to the deadline; if that is still in the future, it moves back to now.
 func (h *Hold) Lose(reason zkrecipes.LossReason) {
 	lost := &zkrecipes.LostError{Reason: reason, Path: h.Path(), At: time.Now()}
 	switch reason {
@@ -64,13 +65,13 @@ func (h *Hold) Lose(reason zkrecipes.LossReason) {
 	}
 }
 
-// SetValidUntil sets the time until which the hold is proven; the default is 100 years ahead. No timer ends the hold
-// at that time, as in a process that was paused: it ends as lost when the code queries it or its context. To test the
-// loss in a running process, use [Hold.Lose] with LossDeadline. The channels of Expiring are closed by a timer,
-// unless the test's process is itself paused.
+// SetValidUntil sets the time until which the hold is proven; the default is 100 years ahead. When that time comes, no
+// timer ends the hold, as in a process that was paused: it ends as lost only when the code queries it or its context.
+// To test the loss in a running process, use [Hold.Lose] with LossDeadline. The channels returned by Expiring are still
+// closed by a timer, unless the test's process is itself paused.
 func (h *Hold) SetValidUntil(t time.Time) { h.contender.setValidUntil(t) }
 
-// Revoke closes the channel of Revoked, as when another client asks the holder to release. It is idempotent.
+// Revoke closes the channel returned by Revoked, as when another client asks the holder to release. It is idempotent.
 func (h *Hold) Revoke() { h.contender.revoke() }
 
 // contender is the backend of a hold. It exists on no server.

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Journal writes one line per event, at once, in the order in which the events happened. It is safe for concurrent use.
+// Journal writes one line per event, immediately and in the order in which the events happened. It is safe for
+// concurrent use.
 type Journal struct {
 	mu    sync.Mutex
 	out   io.Writer

@@ -79,7 +79,7 @@ func (s *Stage) Enter(id string, act func(context.Context, *conn.Client) error) 
 // Interrupt asks an actor to leave.
 func (s *Stage) Interrupt(id string) { s.cast[id].leave() }
 
-// Crash ends an actor without ending its session: it sends nothing more to the server.
+// Crash ends an actor without ending its session: the actor simply stops sending anything to the server.
 func (s *Stage) Crash(id string) {
 	s.Mute(id)
 	s.server.Refuse(zktest.Label(id))

@@ -158,10 +158,10 @@ func (s *stage) partition() {
 	s.within(scrapeInterval, "partition: Watch says that its view is not current after", suspended,
 		leads.logged(start, "observed", "current=false"))
 	leads.eventually("it says that it is not well", func() bool {
-		status, body, err := leads.get("/healthz")
+		status, body, err := leads.get("/readyz")
 		if err == nil {
 			require.Equal(s.t, http.StatusServiceUnavailable, status, body)
-			s.t.Logf("  %s /healthz | %d %s", leads.id, status, strings.TrimSpace(body))
+			s.t.Logf("  %s /readyz | %d %s", leads.id, status, strings.TrimSpace(body))
 		}
 		return err == nil
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/shard"
 )
 
-// Work consumes the partitions assigned to this process until ctx ends. It then hands them over, which takes half a
+// Work consumes the partitions assigned to this process until ctx is done. It then hands them over, which takes half a
 // minute at most.
 func Work(
 	ctx context.Context, client *conn.Client, id string, partitions []string, handle Handler, offsets *Offsets,
@@ -20,7 +20,7 @@ func Work(
 	return shard.Run(ctx, client, "/app/partitions", shard.List(partitions...),
 		func(ctx context.Context, s *shard.Shard) error {
 			next, err := offsets.Get(ctx, s.Name, s.Token())
-			for err == nil && ctx.Err() == nil { // ctx ends when the partition moves, or when its lock is lost
+			for err == nil && ctx.Err() == nil { // ctx is canceled when the partition moves, or when its lock is lost
 				if err = handle(ctx, s.Name, next); err == nil {
 					next++
 					err = offsets.Set(ctx, s.Name, s.Token(), next)
@@ -30,7 +30,7 @@ func Work(
 		}, shard.WithID(id), shard.WithLeave(30*time.Second))
 }
 
-// Handler handles one record. It returns soon after ctx ends.
+// Handler handles one record. It returns soon after ctx is done.
 type Handler func(ctx context.Context, partition string, offset int) error
 
 // Offsets records how far each partition has been consumed. It rejects an owner that a later one has replaced.

@@ -21,7 +21,7 @@ func Open(client *conn.Client) (*value.Value[Config], error) {
 	return value.New(client, "/app/config", value.JSON[Config]())
 }
 
-// Follow applies the configuration now and after each change, until ctx ends.
+// Follow applies the configuration now and after each change, until ctx is done.
 func Follow(ctx context.Context, v *value.Value[Config], apply func(Config)) error {
 	for view, err := range v.Watch(ctx) {
 		switch {

@@ -19,11 +19,11 @@ func Invoices(ctx context.Context, client *conn.Client, bill func(context.Contex
 		return err
 	}
 	return m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
-		return bill(ctx, h.Token()) // ctx ends when the hold or the caller's context ends
+		return bill(ctx, h.Token()) // ctx is canceled when the hold or the caller's context ends
 	})
 }
 
-// Config applies the data of a node now and after each change, until ctx ends. It was a loop around GetW.
+// Config applies the data of a node now and after each change, until ctx is done. It was a loop around GetW.
 func Config(ctx context.Context, client *conn.Client, apply func(data []byte)) error {
 	for node, err := range client.Watch(ctx, "/app/config") {
 		switch {
@@ -36,7 +36,7 @@ func Config(ctx context.Context, client *conn.Client, apply func(data []byte)) e
 	return nil
 }
 
-// Sessions reports the session until ctx ends. It was a loop around the event channel of zk.Connect.
+// Sessions reports the session until ctx is done. It was a loop around the event channel of zk.Connect.
 func Sessions(ctx context.Context, client *conn.Client, say func(string)) {
 	for state := range client.States(ctx) {
 		switch state {

@@ -17,7 +17,7 @@ import (
 // drain is how long an instance keeps serving after it was removed: connected callers notice within a round trip.
 var drain = time.Second
 
-// Offer registers a running server as an instance until ctx ends. Then it removes the instance and stops the server.
+// Offer registers a running server as an instance until ctx is done. Then it removes the instance and stops the server.
 func Offer(ctx context.Context, client *conn.Client, server *http.Server, port int) error {
 	d, err := discovery.New(client, "/services", discovery.WithCodec(discovery.Spring()))
 	if err != nil {
@@ -48,8 +48,8 @@ type Caller struct {
 	instances atomic.Pointer[[]discovery.Instance]
 }
 
-// Follow keeps the instances up to date until ctx ends. While the connection is lost, it keeps the last ones, most of
-// which still exist.
+// Follow keeps the instances up to date until ctx is done. While the connection is lost, it keeps the last ones, most
+// of which still exist.
 func (c *Caller) Follow(ctx context.Context, d *discovery.Discovery, service string) error {
 	for view, err := range d.Watch(ctx, service) {
 		if err != nil {

@@ -34,9 +34,9 @@ func leader(ctx context.Context, client *conn.Client) error {
 	if err != nil {
 		return err
 	}
-	// Run campaigns, leads, and campaigns again until ctx ends.
+	// Run campaigns, leads, and campaigns again until ctx is done.
 	return e.Run(ctx, func(ctx context.Context, t *election.Term) error {
-		return bill(ctx, t.Token()) // ctx ends with the term
+		return bill(ctx, t.Token()) // ctx is canceled when the term ends
 	})
 }
 

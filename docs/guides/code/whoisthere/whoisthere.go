@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 )
 
-// Work registers this process, and passes its share to take after each change of the group, until ctx ends.
+// Work registers this process, and passes its share to take after each change of the group, until ctx is done.
 func Work(
 	ctx context.Context, client *conn.Client, id, address string, parts []string, take func(share []string),
 ) error {

@@ -15,10 +15,10 @@ type Worker struct {
 	Ship func(ctx context.Context, token zkrecipes.Token) error
 }
 
-// Run works until ctx ends. If the lock is lost, Run waits for it again.
+// Run works until ctx is done. If the lock is lost, Run waits for it again.
 func (w *Worker) Run(ctx context.Context) error { return w.Lock.Run(ctx, w.Hold) }
 
-// Hold ships orders until ctx ends, which is no later than the end of the hold.
+// Hold ships orders until ctx is done, which is no later than the end of the hold.
 func (w *Worker) Hold(ctx context.Context, h *zkrecipes.Hold) error {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()

@@ -1,5 +1,5 @@
 // Command service is one process of the services that the guides build. With -job leader it campaigns in an election
-// and prints what it observes. With -job nightly it runs a short job for one night after another. Both serve /healthz,
+// and prints what it observes. With -job nightly it runs a short job for one night after another. Both serve /readyz,
 // /leader, /self and /metrics.
 package main
 
@@ -70,7 +70,7 @@ func run(ctx context.Context, id, servers, job, address string, timeout time.Dur
 
 // serve serves until the process ends.
 func serve(address string, client *conn.Client, e *election.Election) {
-	http.Handle("/healthz", zkhttp.Health(client))
+	http.Handle("/readyz", zkhttp.Health(client))
 	http.Handle("/leader", zkhttp.Leader(e))
 	http.Handle("/self", zkhttp.Self(e))
 	http.Handle("/metrics", promhttp.Handler())
