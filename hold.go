@@ -175,7 +175,8 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
 }
 
 // Revoked returns a channel that is closed when another client requests the release of the hold. It is only a
-// request: whether and when to release is up to the holder.
+// request: whether and when to release is up to the holder. The channel isn't closed when the hold ends, so wait for
+// [Hold.Done] as well.
 //
 // Source: Curator's Revoker, which writes __REVOKE__ to the holder's node.
 func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
