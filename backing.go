@@ -13,8 +13,8 @@ type Backing interface {
 	Token() Token
 	// ValidUntil returns the time up to which the contender is proven to exist, unless it is deleted by hand.
 	ValidUntil() time.Time
-	// Check, Txn, Revoked and Release implement the methods of Hold. Every Hold.Release calls Release after the hold
-	// has ended, unless the hold was lost before, so Release must be idempotent.
+	// Check, Txn, Revoked and Release implement the methods of Hold. Every call to Hold.Release calls Release after the
+	// hold has ended, unless the hold had already been lost, so Release must be idempotent.
 	Check(ctx context.Context) error
 	Txn(ctx context.Context, ops ...Op) ([]OpResult, error)
 	Revoked() <-chan struct{}
@@ -23,8 +23,8 @@ type Backing interface {
 	// deadline. The hold has ended by then. Because any method of a hold or of its context may call Lapse, it must not
 	// block.
 	Lapse(until time.Time)
-	// OnExpiring implements Hold.Expiring. It calls f once, as soon as at most the duration lead remains before
-	// ValidUntil, unless stop is called first. Until then, the deadline may advance and move back.
+	// OnExpiring implements Hold.Expiring. It calls f once, as soon as the time remaining before ValidUntil is at most
+	// lead, unless stop is called first. Until then, the deadline may advance or move back.
 	OnExpiring(lead time.Duration, f func()) (stop func())
 }
 

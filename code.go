@@ -6,7 +6,7 @@ import "fmt"
 // [errors.Is] and one of the constants.
 type Code int32
 
-// The codes that you may encounter.
+// The codes you may encounter.
 const (
 	CodeUnimplemented  Code = -6   // the server is too old for the operation
 	CodeQuotaExceeded  Code = -125 // an enforced quota is exceeded

@@ -64,7 +64,7 @@
 //     [ErrFenced], [ErrUpgrade], [ErrDeadlock], [ErrNoLeader], [ErrUnknownOutcome], [ErrTooLarge], [ErrSessionFull],
 //     [ErrSequenceExhausted], [ErrForeignContender], [ErrUnsupportedServer], [ErrTaken], [ErrClosed] and
 //     [ErrAuthFailed]. [*BusyError], [*LostError], [*TakenError], [*WaitError] and [*OpError] carry the details.
-//   - go-zookeeper declares the server errors that it knows, such as zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion,
+//   - go-zookeeper declares the server errors it knows, such as zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion,
 //     zk.ErrNotEmpty and zk.ErrNoAuth. Any other server error is a [Code], such as [CodeThrottled].
 //   - Other packages declare the errors that only they return: cache.ErrTooMuch, discovery.ErrNoInstance,
 //     election.ErrNotStanding, node.ErrDeleted, shard.ErrMoved and value.ErrChanged; fence.ErrStale, fence.ErrInvalid,
@@ -87,7 +87,7 @@
 //   - [Hold.Token] lets any other resource reject a stale holder. Package fence implements the check.
 //   - [Hold.Context] stops work that checks its context.
 //
-// The deadline requires clocks that run at nearly the same rate. Package conn describes the cases that it does not
+// The deadline requires clocks that run at nearly the same rate. Package conn describes the cases the deadline does not
 // cover.
 //
 // # Failures
@@ -105,9 +105,10 @@
 // # Working with Java
 //
 // Nodes have the same names, order and data as those of Apache Curator 5, so Go and Java programs can share a lock if
-// both use the same path below the same chroot or namespace. Their access lists must let each program create and delete
-// nodes below that path and read the other's nodes, but their identities don't have to match. To share a read-write
-// lock, Java needs Curator 5.5 or later, because older releases admit a writer during a downgrade.
+// both use the same path below the same chroot or namespace. Their access control lists (ACLs) must allow each program
+// to create and delete nodes below that path and to read the other's nodes, but their identities don't have to match.
+// To share a read-write lock, Java needs Curator 5.5 or later, because older releases admit a writer during a
+// downgrade.
 //
 //   - InterProcessMutex is recipes/mutex, InterProcessMultiLock is recipes/multilock, and Revoker is Mutex.Revoke.
 //   - InterProcessReadWriteLock is recipes/rwlock.

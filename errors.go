@@ -20,10 +20,10 @@ var (
 	ErrReleased = errors.New("released")
 	// ErrFenced reports that nothing was written, because the hold that guards the write was no longer held.
 	ErrFenced = errors.New("fenced: no longer held, nothing was written")
-	// ErrUpgrade reports that a write lock was requested inside a read lock, which could never be granted.
+	// ErrUpgrade reports that a write lock was requested inside a read lock. Such a request could never be granted.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded: release it first")
-	// ErrDeadlock reports that a call would wait for a hold that its own context descends from: a lock inside a lock
-	// on the same path that is not reentrant, a term inside a term, or one path through two clients.
+	// ErrDeadlock reports that a call would wait for a hold that its own context is derived from: a non-reentrant lock
+	// inside a lock on the same path, a term inside a term, or one path through two clients.
 	ErrDeadlock = errors.New("would wait for itself")
 	// ErrNoLeader reports that an election currently has no leader.
 	ErrNoLeader = errors.New("no leader")
@@ -38,7 +38,7 @@ var (
 	// the servers might not survive its end. Spread them over several clients, or shorten their paths; see
 	// conn.WithMaxRequestSize.
 	ErrSessionFull = errors.New("session full")
-	// ErrSequenceExhausted reports that the sequence counter of the queue's parent ran out, so that the order of the
+	// ErrSequenceExhausted reports that the sequence counter of the queue's parent has run out, so the order of the
 	// queue, and with it exclusion, can no longer be trusted. To reset the counter to zero, delete the parent once
 	// nobody uses it.
 	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node when it has no users")
@@ -64,8 +64,8 @@ type LossReason int
 const (
 	// LossExpired: the server reported that the session is over.
 	LossExpired LossReason = iota + 1
-	// LossDeadline: the time up to which the session was proven alive passed. For a session, this means that no server
-	// answered for a whole session timeout, or that a server resumed it with a timeout too long to prove.
+	// LossDeadline: the time up to which the session was proven alive has passed. For a session, this means that no
+	// server answered for a whole session timeout, or that a server resumed it with a timeout too long to prove.
 	LossDeadline
 	// LossNodeDeleted: the contender was deleted, by hand or together with its session. A server that ends a connected
 	// client's session may report the deletion first.
@@ -137,7 +137,7 @@ type OpError struct {
 	Err error
 }
 
-// Error names the operation and the path and, if a permission is missing, the access list that denies it.
+// Error names the operation and the path and, if a permission is missing, the ACL that denies it.
 func (e *OpError) Error() string {
 	if owner, permission := e.guard(); permission != "" && e.Err == zk.ErrNoAuth { //nolint:errorlint // exactly this
 		return fmt.Sprintf("%s %s: access list of %s forbids %s: see WithAuth, WithACL", e.Op, e.Path, owner, permission)

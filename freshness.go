@@ -7,7 +7,7 @@ import "time"
 //
 // A view is current as long as the connection that it was read on is up, a server has answered within the session
 // timeout, no change to its contents is known, and the client will be notified of the next one. Even a current view
-// reflects only one server, which may lag behind its leader.
+// reflects only what one server knows, and that server may lag behind its leader.
 //
 // After a disconnect no view is current, even though all views keep their contents. Whatever watches the nodes will
 // reread them on the next connection, in the next session if necessary, and will then have a current view again.

@@ -1,7 +1,7 @@
 package zkrecipes
 
-// HandOver determines when a waiter of a mutex or an election prepares for its grant. It has no effect on who holds, or
-// in which order.
+// HandOver determines when a waiter of a mutex or an election prepares for its grant. It has no effect on who acquires
+// the lock or leads, or in what order.
 type HandOver int
 
 const (
@@ -14,7 +14,7 @@ const (
 	// predecessor's end grants it without another request. The trade-off is that a release wakes two clients instead of
 	// one, and a contended section takes about eight requests instead of five.
 	HandOverEager
-	// HandOverAuto is eager only where that pays off, that is, if the client's previous wait in the same session took,
+	// HandOverAuto is eager only when that pays off, that is, when the client's previous wait in the same session took,
 	// per contender ahead, at most eight times as long as creating its node did. The client is lazy during its first
 	// wait and with longer sections, for which saving a round trip would hardly be noticeable.
 	HandOverAuto

@@ -28,9 +28,9 @@ type Hold struct {
 	warnings map[time.Duration]warning // the newest of each lead
 }
 
-// Context returns the hold's context, which is canceled when the hold ends; [context.Cause] then returns the same
-// error as [Hold.Err]. Pass it to work that must not outlive the hold. It carries the values of the context that was
-// passed to the acquisition.
+// Context returns the hold's context, which is canceled when the hold ends; [context.Cause] then returns the same error
+// as [Hold.Err]. Pass it to work that must not outlive the hold. It carries the values of the context passed to the
+// call that acquired the hold.
 //
 // This context checks the clock whenever it is used, as does every context that a recipe passes to a function, and any
 // context derived from either with [context.WithValue]. A context derived with [context.WithCancel],
@@ -39,9 +39,9 @@ type Hold struct {
 // step that matters, therefore, check the hold itself or the context that the recipe passed to you.
 func (h *Hold) Context() context.Context { return &h.ctx }
 
-// HoldFromContext returns the innermost hold that ctx descends from, and whether there is one. It lets a function that
-// runs under a lock obtain the token, or write with [Hold.Txn], without taking the hold as a parameter. The hold may
-// already have ended, so check [Hold.Err].
+// HoldFromContext returns the innermost hold that ctx is derived from, and whether there is one. It lets a function
+// that runs under a lock obtain the token, or write with [Hold.Txn], without taking the hold as a parameter. The hold
+// may already have ended, so check [Hold.Err].
 func HoldFromContext(ctx context.Context) (*Hold, bool) {
 	if ctx == nil {
 		return nil, false
@@ -159,12 +159,12 @@ func (h *Hold) Check(ctx context.Context) error {
 }
 
 // Txn applies either all of the ops or none of them, and only if the contender still exists when the leader applies
-// them, so that a stale holder cannot change anything. The ops' paths are relative to the root of the client that the
-// recipe was created with, even if that client came from conn.Client.Sub. Txn returns one result for each op.
+// them, so that a stale holder cannot change anything. The ops' paths are relative to the root of the client the recipe
+// was created with, even if that client came from conn.Client.Sub. Txn returns one result for each op.
 //
 // Errors: [ErrFenced] if the hold had ended, in which case nothing was written; [ErrUnknownOutcome] if the reply was
-// lost; an op that is malformed or has another [Root], before sending any request; or the error of the op that failed,
-// with its path, in which case nothing was written either.
+// lost; an op that is malformed or has a different [Root], before sending any request; or the error of the op that
+// failed, with its path, in which case nothing was written either.
 //
 // Source: a version check on the contender as the first op of a ZooKeeper multi.
 func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
@@ -174,7 +174,7 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	return h.backing.Txn(ctx, ops...)
 }
 
-// Revoked returns a channel that is closed when another client requests the release of the hold. It is only a
+// Revoked returns a channel that is closed when another client asks for the hold to be released. This is only a
 // request: whether and when to release is up to the holder. The channel isn't closed when the hold ends, so wait for
 // [Hold.Done] as well.
 //
@@ -188,7 +188,7 @@ func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 //
 // If the session timed out locally, the next waiter is granted only after the servers expire it too.
 //
-// Errors: a [*LostError] if the hold was lost before; context.Cause(ctx) if ctx is done before the deletion is
+// Errors: a [*LostError] if the hold had already been lost; context.Cause(ctx) if ctx is done before the deletion is
 // confirmed; the server's error if it does not permit the deletion, which is then retried in the background.
 func (h *Hold) Release(ctx context.Context) error {
 	h.endIfDue()

@@ -21,15 +21,15 @@ type Op struct {
 	// Because versions wrap, a node can actually have it. Servers cannot check for version -1, so a check for it is
 	// rejected before sending any request.
 	Exact bool
-	// Flags and ACL apply to a create. If ACL is empty, the node gets the client's access list.
+	// Flags and ACL apply to a create. If ACL is empty, the node gets the client's.
 	Flags int32
 	ACL   []zk.ACL
-	// Root, unless it is zero, is the root that Path is relative to; a client with another root rejects the
+	// Root, unless it is zero, is the root that Path is relative to; a client with a different root rejects the
 	// transaction. An Op created by a recipe has the root of the recipe's client.
 	Root Root
 }
 
-// OpKind is the kind of an [Op], as errors name it.
+// OpKind is the kind of an [Op], as it appears in errors.
 type OpKind string
 
 // The kinds.

@@ -14,10 +14,10 @@ import (
 // already have its own.
 //
 // A token protects a resource only if the resource rejects older tokens. The resource must see the token as early as
-// the first read of the critical section, because a fence that is checked only on the write loses updates. Package
-// fence implements the check.
+// the first read of the critical section, because a fence that is checked only on writes doesn't prevent lost updates.
+// Package fence implements the check.
 //
-// Source: ZooKeeper stamps each created node with the id of the transaction that created it (Stat.czxid).
+// Source: ZooKeeper stamps each created node with the ID of the transaction that created it (Stat.czxid).
 type Token int64
 
 // String returns the token in decimal.

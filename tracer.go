@@ -9,7 +9,7 @@ import (
 // Tracer observes a client, its recipes and their holds. Pass one or more to the option conn.WithTracer. Nil hooks
 // are not called. The modules zkprom (metrics) and zkotel (traces) provide ready-made tracers.
 //
-// Hooks are called in line with the library's own work, on callers' goroutines and on the goroutines that read answers
+// Hooks are called inline with the library's own work, on callers' goroutines and on the goroutines that read answers
 // and report losses. A hook must therefore return quickly, must not panic, and must not call the client, a recipe or a
 // hold: while it blocks, no answers are read, and a lock may be lost. The library holds none of its own locks while it
 // calls a hook. Because hooks for different acquisitions, holds and requests run concurrently, they must be safe for
@@ -17,18 +17,18 @@ import (
 //
 // An acquisition is one call of a recipe that asks ZooKeeper for a hold: a lock, a lease, or leadership. It remains one
 // acquisition no matter how many sessions it spans. A nested call isn't an acquisition, because it gets another hold on
-// the contender that its context already has. Nested holds on one contender count as a single hold, which ends with the
-// last of them.
+// the contender its context already has. Nested holds on one contender count as a single hold, which ends with the last
+// of them.
 type Tracer struct {
 	// AcquireStart is called when an acquisition begins, on its caller's goroutine. The acquisition, its requests and
-	// the hold use the returned context, which must descend from ctx.
+	// the hold use the returned context, which must be derived from ctx.
 	AcquireStart func(ctx context.Context, a AcquireStart) context.Context
 	// AcquireEnd is called once for each AcquireStart, on the same goroutine, with the context that AcquireStart
 	// returned. If the acquisition is granted, HoldStart is called first.
 	AcquireEnd func(ctx context.Context, a AcquireEnd)
-	// HoldStart is called when a hold is granted, before the acquisition returns, on its caller's goroutine. ctx is
-	// the acquisition's context. The hold's context carries the values of the returned context, which must descend
-	// from ctx.
+	// HoldStart is called when a hold is granted, before the acquisition returns, on its caller's goroutine. ctx is the
+	// acquisition's context. The hold's context carries the values of the returned context, which must be derived from
+	// ctx.
 	HoldStart func(ctx context.Context, h HoldStart) context.Context
 	// HoldEnd is called once for each HoldStart, with the context that HoldStart returned, after the hold ends. The
 	// contender is deleted afterwards, if that is still possible, so a slow hook delays the next holder.
@@ -102,7 +102,8 @@ type HoldStart struct {
 	Queue, Path string
 	// Token of the hold.
 	Token Token
-	// ValidUntil returns the time up to which the hold is proven, like [Hold.ValidUntil]. You may call it at any time.
+	// ValidUntil returns the time up to which the hold is proven to be held, like [Hold.ValidUntil]. You may call it at
+	// any time.
 	ValidUntil func() time.Time
 }
 
@@ -123,20 +124,20 @@ type StateChange struct {
 	At     time.Time
 	Lasted time.Duration
 	// Server is the server that the client is, or was, connected to, as in the connect string, together with the
-	// address that a name resolved to; empty if there was none.
+	// address its name resolved to; empty if there was none.
 	Server string
-	// Session is the id of the session, and Timeout is the session timeout that the server granted; both are 0
-	// before the first session.
+	// Session is the ID of the session, and Timeout is the session timeout that the server granted; both are 0 before
+	// the first session.
 	Session int64
 	Timeout time.Duration
-	// Err is why the connection or the session is gone. When a session ended it is a [*LostError]. It is nil if
-	// To is Connected or Closed.
+	// Err is why the connection or the session is gone. If a session ended, it is a [*LostError]. It is nil if To is
+	// Connected or Closed.
 	Err error
 }
 
 // Connect is one attempt to connect to a server.
 type Connect struct {
-	// Server is the server as in the connect string, together with the address that its name resolved to, such as
+	// Server is the server as in the connect string, together with the address its name resolved to, such as
 	// "zk1:2181 (10.0.0.1)".
 	Server string
 	// Began is when the attempt began, and Took is how long it took: to open the connection, with TLS if configured, to
@@ -145,8 +146,8 @@ type Connect struct {
 	Took  time.Duration
 	// Outcome is one of six words: "connected"; "unreachable" if no connection could be opened; "timeout" if the
 	// attempt exceeded conn.WithConnectTimeout; "refused" if the server rejected the credentials; "expired" if it
-	// answered that the session is over; "failed" for all others, such as a server that hangs up because it has no
-	// quorum.
+	// answered that the session is over; "failed" for any other failure, such as a server that hangs up because it has
+	// no quorum.
 	Outcome string
 	// Err is why the attempt failed; nil if it succeeded.
 	Err error

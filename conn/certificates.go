@@ -11,7 +11,7 @@ type certificates struct {
 	read func() (*tls.Config, error)
 
 	mu   sync.Mutex
-	last *tls.Config // the newest that was read without an error
+	last *tls.Config // the latest that was read without an error
 }
 
 // next returns the configuration of the next connection. If it cannot be read, next returns the error and the

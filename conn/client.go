@@ -25,7 +25,7 @@ func (c *Client) inner() *client.Client {
 	return (*client.Client)(c)
 }
 
-// bounded returns the context of one call of the program; see [WithMaxInFlight].
+// bounded returns the context for one call by the program; see [WithMaxInFlight].
 func (c *Client) bounded(ctx context.Context) context.Context { return c.inner().Bounded(ctx) }
 
 // New returns a client of the ensemble named by connect, in the form "host:port,host:port/chroot" with 2181 as the
@@ -39,10 +39,10 @@ func (c *Client) bounded(ctx context.Context) context.Context { return c.inner()
 // its previous addresses. For a dialer that resolves names itself, see [WithDialer]; for servers that change,
 // [WithServers].
 //
-// "dns-srv://_zookeeper._tcp.example.com/chroot" takes the servers and ports from the SRV records of that name, as in
-// the Java client 3.10. The client looks the records up again before each round, even with WithDialer, and keeps the
-// servers that it has if that fails. Priorities and weights are ignored. Because TLS verifies the server name found in
-// the record, whoever can forge records can direct the client to any server that has a certificate.
+// "dns-srv://_zookeeper._tcp.example.com/chroot" takes the servers and ports from the SRV records of that name, as
+// version 3.10 of the Java client does. The client looks the records up again before each round, even with WithDialer,
+// and keeps the servers it has if that fails. Priorities and weights are ignored. Because TLS verifies the server name
+// found in the record, whoever can forge records can direct the client to any server that has a certificate.
 //
 // Errors: a malformed connect string; an invalid option.
 func New(connect string, opts ...Option) (*Client, error) {
@@ -107,8 +107,8 @@ func (c *Client) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the session, and with it every hold and ephemeral node, and waits for everything that the client started.
-// It always returns nil; it has a result so that Client implements [io.Closer] and you can write
+// Close ends the session, and with it every hold and ephemeral node, and waits until everything the client started has
+// stopped. It always returns nil; it has a result so that Client implements [io.Closer] and you can write
 //
 //	defer client.Close()
 //
@@ -122,13 +122,13 @@ func (c *Client) Ready(ctx context.Context) error {
 func (c *Client) Close() error { return c.inner().Close() }
 
 // States yields the current state and then every transition, until ctx is done or the client is closed. Unlike the
-// Watch methods, which skip outdated states, it does not skip any if the caller is slow. If you need only the present
+// Watch methods, which skip outdated states, it skips none, even if the caller is slow. If you need only the current
 // state, use [Client.Status].
 func (c *Client) States(ctx context.Context) iter.Seq[zkrecipes.State] {
 	return c.inner().States(ctx)
 }
 
-// Session returns the live session, waiting for one if there is none. The session may currently be disconnected.
+// Session returns the current session, waiting for one if there is none. The session may be disconnected at the moment.
 //
 // Errors: ErrClosed, ErrAuthFailed, or context.Cause(ctx) with the reason why no server granted a session.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
@@ -176,31 +176,32 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 	return c.inner().Children(c.bounded(ctx), path)
 }
 
-// ACL returns a node's access list and its Stat, whose Aversion is the version of the list. Like [Client.Get], it
-// retries until a server answers. Since ZooKeeper 3.7, a client without the admin permission receives the digest
-// scheme's hashes as "x"; don't pass such a list to [Client.SetACL].
+// ACL returns a node's ACL and its Stat, whose Aversion is the ACL's version. Like [Client.Get], it retries until a
+// server answers. Since ZooKeeper 3.7, a client without the admin permission receives the digest scheme's hashes as
+// "x"; don't pass such an ACL to [Client.SetACL].
 func (c *Client) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, error) {
 	return c.inner().ACL(c.bounded(ctx), path)
 }
 
-// SetACL replaces a node's access list if the list has the given version, which is the Aversion of the node's Stat; -1
-// matches any version. The client needs the admin permission. The list applies to this node only, neither to its parent
-// nor to its children. In particular, whether a node may be deleted depends on its parent's list.
+// SetACL replaces a node's ACL if the ACL has the given version, which is the Aversion of the node's Stat; -1 matches
+// any version. The client needs the admin permission. The ACL applies to this node only, not to its parent or its
+// children. In particular, whether a node may be deleted depends on its parent's ACL.
 //
-// If the reply to a SetACL with a version is lost, SetACL reads the node. If the list still has that version, the write
+// If the reply to a SetACL with a version is lost, SetACL reads the node. If the ACL still has that version, the write
 // was not applied, and SetACL sends it again.
 //
-// Errors: zk.ErrInvalidACL for an empty list, before sending any request, and for one that the server rejects;
+// Errors: zk.ErrInvalidACL for an empty ACL, before sending any request, and for one the server rejects;
 // zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNoAuth or another server error, in which case nothing was written;
 // ErrUnknownOutcome if a reply was lost and it cannot be determined whether this SetACL or another client changed the
-// list; without a session, the same as Create.
+// ACL; without a session, the same as Create.
 func (c *Client) SetACL(ctx context.Context, path string, acl []zk.ACL, version int32) (zk.Stat, error) {
 	return c.inner().SetACL(c.bounded(ctx), path, acl, version)
 }
 
 // Sync waits until the server has caught up with the leader. Later reads on this client or its session are then at
-// least as recent as the call to Sync, as far as the leader knows: a leader that was replaced may take up to 1.5 ticks
-// to notice, and until then it answers Sync as if it still led. Like [Client.Get], Sync retries until a server answers.
+// least as recent as the call to Sync, as far as the leader knows: a leader that has been replaced may take up to 1.5
+// ticks to notice, and until then it answers Sync as if it still led. Like [Client.Get], Sync retries until a server
+// answers.
 //
 // Errors: those of Get, except that servers do not check that the node exists.
 func (c *Client) Sync(ctx context.Context, path string) error {
@@ -215,11 +216,11 @@ func (c *Client) Sync(ctx context.Context, path string) error {
 //
 // If the connection is lost, a read takes an eighth of the session timeout, or no server has answered for a whole
 // session timeout, Watch immediately yields the last view again, with Current set to false. It then rereads the node as
-// soon as it can, in the next session if necessary. Even a current view is only what one server knows, and that server
-// may be behind its leader. To get the latest state, call [Client.Sync] and then [Client.Get].
+// soon as it can, in the next session if necessary. Even a current view reflects only what one server knows, and that
+// server may lag behind its leader. To get the latest state, call [Client.Sync] and then [Client.Get].
 //
 // Watch uses a single watch and reads the node once for each change. When iteration ends, the watch is removed unless
-// another caller of the session shares it.
+// another caller in the same session shares it.
 func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[Node, error] {
 	return func(yield func(Node, error) bool) {
 		for v, err := range c.inner().Watch(ctx, path) {
@@ -231,9 +232,9 @@ func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[Node, error] 
 	}
 }
 
-// Create creates a node; see [Session.Create]. An ephemeral node belongs to the session that is live at the time.
-// Create makes a single attempt. The mode is [Persistent], [Ephemeral] or another of the named ones. It is an int32
-// with the values of go-zookeeper's flags, so code written for go-zookeeper's Conn can keep its arguments.
+// Create creates a node; see [Session.Create]. An ephemeral node belongs to the current session. Create makes a single
+// attempt. The mode is [Persistent], [Ephemeral] or one of the other named modes. It is an int32 with the values of
+// go-zookeeper's flags, so code written for go-zookeeper's Conn can keep its arguments.
 //
 // Errors: those of [Session.Create]; or, without a session, ErrClosed, ErrAuthFailed or context.Cause(ctx), in which
 // case no request was sent.
@@ -249,15 +250,15 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode int3
 // [PersistentSequential], [Ephemeral] and [EphemeralSequential], and does not create missing parents.
 //
 // If the reply is lost, CreateProtected waits until a quorum has confirmed that no earlier request is on its way. It
-// then looks for the UUID among the parent's children, which requires the read permission, and sends the request again
-// if there is no such node. If CreateProtected fails or ctx is done first, a node that it may have created is deleted
-// in the background while the session lives.
+// then looks for the UUID among the parent's children, which requires read permission, and sends the request again if
+// there is no such node. If CreateProtected fails or ctx is done first, a node that it may have created is deleted in
+// the background while the session lives.
 //
 // A server that hangs may execute the first request late, after the second was answered. In a sequential mode, there
 // are then two nodes with the same UUID.
 //
 // Errors: those of [Client.Create]. ErrUnknownOutcome means that ctx was done, the session ended, or the search was
-// refused before the node was found. In this case an ephemeral node is deleted no later than the end of the session,
+// refused before the node was found. In that case, an ephemeral node is deleted no later than the end of the session,
 // but a persistent node may remain. The error names the node.
 func (c *Client) CreateProtected(
 	ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL,
@@ -266,7 +267,7 @@ func (c *Client) CreateProtected(
 }
 
 // CreateTTL is like [Client.Create] for a node with a time to live: the servers delete the node once it has had no
-// children and its data was not written for that long. [Client.Set] restarts the time to live. Because the servers
+// children and its data has not been written for that long. [Client.Set] restarts the time to live. Because the servers
 // check only about once a minute and use their leader's wall clock, this is useful for cleaning up, but not for
 // coordination. To show that a process is running, use an ephemeral node instead.
 //
@@ -278,7 +279,7 @@ func (c *Client) CreateProtected(
 // create the first such node.
 //
 // Errors: those of [Client.Create]; [zkrecipes.CodeUnimplemented] if the server has not enabled such nodes; a time to
-// live outside of the range, before sending any request.
+// live outside that range, before sending any request.
 func (c *Client) CreateTTL(
 	ctx context.Context, path string, data []byte, mode int32, ttl time.Duration, acl ...zk.ACL,
 ) (string, error) {
@@ -286,7 +287,7 @@ func (c *Client) CreateTTL(
 }
 
 // CreateAll creates a plain node and, as containers, its missing parents, including those of the chroot. The ACL
-// applies to the node; the containers have the client's.
+// applies to the node; the containers get the client's.
 //
 // If the reply is lost, CreateAll reads the node. If the node has the same data, CreateAll succeeds, even if another
 // client created it. If there is no node, and none was created and deleted since, CreateAll sends the request again. In
@@ -301,7 +302,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 }
 
 // Multi applies either all of the operations or none of them; see [Session.Multi]. It makes a single attempt, in the
-// session that is live at the time.
+// current session.
 //
 // Errors: those of [Session.Multi]; without a session, the same as Create.
 func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
@@ -324,8 +325,8 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 }
 
 // Delete deletes a node if the node has the given version; -1 matches any version. If the reply is lost, Delete reads
-// the node. A missing node is success, while one that still has the version is deleted again, even if another client
-// has since recreated it.
+// the node. A missing node counts as success, while one that still has the given version is deleted again, even if
+// another client has since recreated it.
 //
 // Errors: zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNotEmpty or another server error, in which case nothing was deleted;
 // ErrUnknownOutcome if a reply was lost and there is a node with another version, or any node with -1, which may be
@@ -337,10 +338,10 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 // DeleteAll deletes a node and all nodes below it, or only those below it with [WithKeepTop]. A missing node is not
 // an error. Up to 64 requests are in flight at a time.
 //
-// The deletion is not atomic, so others see parts of the tree until DeleteAll returns. It also deletes whatever they
-// create below the path while it runs, including ephemeral nodes and lock contenders, whose holds are then lost. If
-// DeleteAll returns nil, there was a moment at which no node was left, even though one may have been created since. As
-// long as another client keeps creating nodes below the path, DeleteAll continues until ctx is done.
+// The deletion is not atomic, so other clients see parts of the tree until DeleteAll returns. It also deletes whatever
+// they create below the path while it runs, including ephemeral nodes and lock contenders, whose holds are then lost.
+// If DeleteAll returns nil, there was a moment at which no node was left, even though one may have been created since.
+// As long as another client keeps creating nodes below the path, DeleteAll continues until ctx is done.
 //
 // A delete whose reply is lost is sent again, in the next session if necessary. A server that hangs may execute the
 // first request late and delete a node that has since been created at the same path, unless that node has children.
@@ -350,7 +351,7 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 // Errors: the server's error for the node that could not be deleted or listed, such as zk.ErrNoAuth;
 // [zkrecipes.ErrTooLarge] for a list of children above [WithMaxReplySize]; the server's root or /zookeeper as the path,
 // because servers keep nodes of their own below them, before sending any request; ErrClosed; ErrAuthFailed;
-// context.Cause(ctx). The error also matches ErrUnknownOutcome if the node that it names may have been deleted.
+// context.Cause(ctx). The error also matches ErrUnknownOutcome if the node it names may have been deleted.
 func (c *Client) DeleteAll(ctx context.Context, path string, opts ...DeleteAllOption) error {
 	var o deleteAllOptions
 	for i, opt := range opts {

@@ -115,7 +115,7 @@ func chrootOnce(connect string) string {
 var scheme = regexp.MustCompile(`[^,:/\s]*://`)
 
 // bareIPv6 reports whether server is an IPv6 address without brackets, perhaps with a port, which cannot be
-// distinguished from the last group.
+// distinguished from the address's last group.
 func bareIPv6(server string) bool {
 	end := max(strings.LastIndexByte(server, ':'), 0)
 	return isIPv6(server) || isIPv6(server[:end])

@@ -41,14 +41,14 @@
 // node with the same data. [Client.DeleteAll] deletes until nothing is left. Finally, [Client.CreateProtected] puts a
 // UUID into the node's name, by which it can find the node afterwards.
 //
-// A Session's operations end with it, while a Client's reads continue in the next session. They never go back in time,
-// because a server that lags behind what this client has seen refuses the client. There is one exception: if servers
-// have only refused for a whole session timeout, for example because the ensemble was restored from a backup, the
-// client accepts what they have.
+// A Session's operations end with it, while a Client's reads continue in the next session. Reads never go back in time,
+// because a server that lags behind what this client has seen refuses the client. There is one exception: if the
+// servers have answered only with refusals for a whole session timeout, for example because the ensemble was restored
+// from a backup, the client accepts what they have.
 //
 // Invalid paths and flags are rejected at once, even without a connection. Requests above [WithMaxRequestSize], and
-// more ephemeral nodes than the servers can survive, are rejected before sending any request. Server errors match the
-// variables of go-zookeeper, such as zk.ErrNoNode, or else a zkrecipes.Code. To find out which operation failed and on
+// more ephemeral nodes than the servers can survive, are rejected before any request is sent. Server errors match
+// go-zookeeper's variables, such as zk.ErrNoNode, or else a zkrecipes.Code. To find out which operation failed and on
 // which path, use zkrecipes.OpError.
 //
 // A watch is a channel that is closed once: at the first change, when the client has reconnected, or when the session
@@ -67,9 +67,9 @@
 // and calls fail with zkrecipes.ErrAuthFailed, but Run, Watch and caches will resume when a server accepts the
 // credentials.
 //
-// [WithACL] sets the access list of nodes that are created without their own, and [WithACLFunc] a list for each path.
-// [WithTLS] verifies the server's name as given in the connect string, and [WithTLSFunc] supports certificates that
-// change.
+// [WithACL] sets the access control list (ACL) of nodes created without an explicit one, and [WithACLFunc] sets an ACL
+// for each path. [WithTLS] verifies the server's name as given in the connect string, and [WithTLSFunc] supports
+// certificates that change.
 //
 // # Servers that change
 //
@@ -87,12 +87,12 @@
 // "The rule of C2". The guarantee does not cover the following cases, for which a hold has a fencing token:
 //
 //   - a process that is frozen, or a virtual machine that is suspended;
-//   - a leader that was replaced, or an observer master, if the session timeout is below six ticks; or a leader that
-//     was frozen and is then cut off together with the client;
+//   - a leader that has been replaced, or an observer master, if the session timeout is below six ticks; or a leader
+//     that was frozen and is then cut off together with the client;
 //   - a shorter session timeout, if the answer that grants it is lost: see [WithLeastTimeout];
 //   - clocks whose rates differ by more than the margin: see [WithSafetyMargin].
 //
-// To see the deadline and the end of the session side by side, under faults that you choose, open the playground at
+// To see the deadline and the end of the session side by side, under faults you choose, open the playground at
 // https://zkrecipes.github.io/zkrecipes/, or run make playground in a clone.
 //
 // The client keeps a session proven only while it has holds. While servers answer within a fiftieth of the timeout, a
@@ -135,7 +135,7 @@
 //	source    where the list of servers comes from
 //	servers   the servers on the new list
 //	were      the servers on the previous list
-//	session   the session's id, as the servers log it
+//	session   the session's ID, as the servers log it
 //	sasl      the client's identity with WithSASL
 //	timeout   session timeout that the server granted
 //	error     the cause
@@ -159,9 +159,9 @@
 // # Cost
 //
 // A client has four goroutines, and one more for each node of a hold. Opening and closing a session takes about 32 KB
-// of memory. The client sends a ping if there was no answer for T/3, where T is the session timeout, and while there is
-// a hold it also sends a sync about every T/11. After a reconnect, a client with a hold or with waiters sends a
-// transaction that has no effect, and each waiter sets its watch again with a read. Because watches are shared, a
+// of memory. The client sends a ping if there has been no answer for T/3, where T is the session timeout, and while
+// there is a hold it also sends a sync about every T/11. After a reconnect, a client with a hold or with waiters sends
+// a transaction that has no effect, and each waiter sets its watch again with a read. Because watches are shared, a
 // session has at most one for each path and kind.
 //
 // Events can get lost. Each waiting call and each hold therefore rereads what it watches after two to three session

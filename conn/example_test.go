@@ -206,7 +206,7 @@ func ExampleWithACLFunc() {
 			if strings.HasPrefix(path+"/", "/billing/") {
 				return slices.Concat(billing, operators)
 			}
-			return nil // the list of WithACL
+			return nil // the ACL from WithACL
 		}))
 	if err != nil {
 		fmt.Println(err)

@@ -63,8 +63,8 @@ func newOptions(opts []Option) (*options, error) {
 // WithSessionTimeout sets the session timeout that the client requests, between 10 ms and 24 hours; the default is 15
 // seconds. The server grants a timeout between 2 and 20 of its ticks; see [Session.Timeout]. A shorter timeout detects
 // dead peers sooner but leaves less time to reconnect: below 10 seconds, a slow network or a long garbage collection on
-// the server can make sessions expire. Below six ticks of the ensemble, 12 seconds by default, a leader that was
-// replaced may prolong a deadline; see docs/design.md.
+// the server can make sessions expire. Below six of the ensemble's ticks, which is 12 seconds by default, a leader that
+// has been replaced may extend a deadline; see docs/design.md.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d < 10*time.Millisecond || d > 24*time.Hour {
@@ -75,9 +75,10 @@ func WithSessionTimeout(d time.Duration) Option {
 	}
 }
 
-// WithConnectTimeout limits each attempt to connect to an address, until its server grants the session and accepts the
-// credentials; the default is 1 second or a sixth of the session timeout (of the granted one, once it is known),
-// whichever is larger. The same limit applies to resolving the names before each round over the addresses.
+// WithConnectTimeout limits how long each attempt to connect to an address may take, including the time until its
+// server grants the session and accepts the credentials; the default is 1 second or a sixth of the session timeout (of
+// the granted one, once it is known), whichever is larger. The same limit applies to resolving the names before each
+// round over the addresses.
 //
 // While all servers accept connections but grant no session in time, for example because thousands of clients return at
 // the same time, the default doubles, up to two thirds of the session timeout.
@@ -93,8 +94,8 @@ func WithConnectTimeout(d time.Duration) Option {
 
 // WithMaxRequestSize sets the maximum size of a request in bytes, between 4 KiB and 1 GiB; the default is 1 MiB less 4
 // KiB, which suits servers with the default jute.maxbuffer. Because servers would hang up on a larger request, it fails
-// with [zkrecipes.ErrTooLarge] before it is sent. If the servers have another jute.maxbuffer, set the size 4 KiB below
-// it.
+// with [zkrecipes.ErrTooLarge] before it is sent. If the servers have a different jute.maxbuffer, set the size 4 KiB
+// below it.
 //
 // The same jute.maxbuffer limits how many ephemeral nodes a session may have, including contenders, leases, kept nodes,
 // members, and those of [Client.Create]. This is because the transaction that ends the session contains all their
@@ -115,9 +116,9 @@ func WithMaxRequestSize(bytes int) Option {
 
 // WithMaxReplySize sets the maximum size of a reply in bytes, between 4 KiB and 1 GiB; the default is 256 MiB. If a
 // reply is larger, only the call that requested it fails, with [zkrecipes.ErrTooLarge]. Servers themselves set no
-// limit; for example, the list of a node with a million children takes 50 MB. While it is being read, a reply takes up
-// to five times its size in memory: 200 MB of data took 0.3 GB, 200 MB of names with 50 letters took 0.5 GB, and with
-// one letter 0.9 GB.
+// limit; for example, the list of a million children takes 50 MB. While it is being read, a reply takes up to five
+// times its size in memory: 200 MB of data took 0.3 GB, 200 MB of 50-letter names took 0.5 GB, and of one-letter names
+// 0.9 GB.
 func WithMaxReplySize(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 4<<10 || bytes > 1<<30 {
@@ -135,7 +136,7 @@ func WithMaxReplySize(bytes int) Option {
 // call was waiting for. A request counts from when it is sent until the server answers or the connection is lost, even
 // if its call returned earlier because its context was done.
 //
-// The limit does not apply to what the client and the recipes send for themselves: pings, the proof of liveness,
+// The limit does not apply to what the client and the recipes send on their own behalf: pings, the proof of liveness,
 // contenders, grants, releases, transactions of a hold, kept nodes, values, watches and caches. Because they never wait
 // behind your calls, the limit neither delays a release nor shortens a deadline.
 func WithMaxInFlight(n int) Option {
@@ -148,7 +149,7 @@ func WithMaxInFlight(n int) Option {
 	}
 }
 
-// WithTickTime declares the ensemble's tickTime, as in its zoo.cfg; the default is unknown. Set it if you know it,
+// WithTickTime declares the ensemble's tickTime, as in its zoo.cfg; by default it is unknown. Set it if you know it,
 // because [Session.ValidUntil] then allows 1.5 ticks where it otherwise allows a quarter of the session timeout; see
 // docs/design.md.
 func WithTickTime(d time.Duration) Option {
@@ -290,15 +291,16 @@ func WithDialer(dial DialFunc) Option {
 	}
 }
 
-// WithServers sets a function that returns the servers; the default is those of the connect string. Use it if servers
-// come and go and something else, such as a service registry, knows where they are. A server is "host:port", or a host
-// with port 2181. The client calls the function before each round of connection attempts, and never while it is
+// WithServers sets a function that returns the servers; by default they are those in the connect string. Use it if
+// servers come and go and something else, such as a service registry, knows where they are. A server is "host:port", or
+// a host with port 2181. The client calls the function before each round of connection attempts, and never while it is
 // connected. As a result, it finds new servers when it needs them, while a server that leaves the list keeps its
 // clients until it stops.
 //
-// The function must return when its context is done, after half of [WithConnectTimeout], because a round waits for it,
-// and holds lose that time. If it fails or returns no server, the client keeps the last list, initially that of the
-// connect string. Malformed servers are skipped. Of several such errors in a row, the client logs only the first.
+// The function must return when its context is done, which happens after half of [WithConnectTimeout], because a round
+// waits for it, and holds lose that time. If it fails or returns no server, the client keeps the last list, initially
+// that of the connect string. Malformed servers are skipped. Of several such errors in a row, the client logs only the
+// first.
 //
 // All servers must belong to one ensemble, which ZooKeeper gives clients no way to check. A client that is directed to
 // another ensemble loses its session, and its locks there don't exclude the clients of the first one.
@@ -318,8 +320,8 @@ func WithServers(servers func(ctx context.Context) ([]string, error)) Option {
 	}
 }
 
-// WithEnsembleTracking follows the dynamic configuration of the ensemble, as Curator's EnsembleTracker does; the
-// default is off. Use it if operators add and remove servers with reconfig while clients run. The client watches
+// WithEnsembleTracking follows the dynamic configuration of the ensemble, as Curator's EnsembleTracker does; it is off
+// by default. Use it if operators add and remove servers with reconfig while clients run. The client watches
 // /zookeeper/config, even below a chroot, and tries the servers listed there in addition to those of the connect string
 // or [WithServers]. Tracking by itself doesn't make the client leave a server that answers.
 //
@@ -338,8 +340,8 @@ func WithEnsembleTracking() Option {
 	}
 }
 
-// WithRebalance lets the client move to another server in order to balance load across servers; the default is never.
-// The client picks a random moment within the given duration after one of these events:
+// WithRebalance lets the client move to another server in order to balance load across servers; by default it never
+// moves. The client picks a random moment within the given duration after one of these events:
 //
 //   - The client lost its connection. This is useful after a rolling restart, when all clients are on the servers that
 //     restarted first; each client then picks a random server, possibly its current one. Choose a duration that covers
@@ -380,9 +382,9 @@ func WithPreferredServers(prefer func(server string) bool) Option {
 	}
 }
 
-// WithSASL authenticates the client with a SASL mechanism on every new connection, before any credential of
-// [WithAuth] and any other request; by default the client has no SASL identity. Access lists name the identity in the
-// scheme sasl.
+// WithSASL authenticates the client with a SASL mechanism on every new connection, before any credential from
+// [WithAuth] and any other request; by default the client has no SASL identity. In ACLs, the identity has the scheme
+// sasl.
 //
 // If a server refuses, does not prove its own identity, or does not support SASL, the client tries the next one. If
 // all servers refuse, the session ends and calls fail with [zkrecipes.ErrAuthFailed].
@@ -411,10 +413,11 @@ func WithAuth(scheme, cred string) Option {
 	}
 }
 
-// WithACL sets the access list of every node that is created without its own, above all by recipes; the default is
-// open to the world. The clients that share a queue need read, create and delete on its parent. To wait, they need
-// read on each other's contenders; to revoke, write on the holder's contender. Clients with different credentials
-// therefore need a list that names all of them. For lists that depend on the path, see [WithACLFunc].
+// WithACL sets the ACL of every node created without an explicit one, notably those created by recipes; the default is
+// world-accessible (world:anyone). The clients that share a queue need read, create and delete permission on its
+// parent. To wait, they need read permission on each other's contenders; to revoke, write permission on the holder's
+// contender. Clients with different credentials therefore need an ACL that names all of them. For ACLs that depend on
+// the path, see [WithACLFunc].
 func WithACL(acl []zk.ACL) Option {
 	return func(o *options) error {
 		if len(acl) == 0 {
@@ -428,15 +431,15 @@ func WithACL(acl []zk.ACL) Option {
 	}
 }
 
-// WithACLFunc sets a function that returns the access list of a node that is created without its own; the default is
-// the list of [WithACL] for every node. Where the function returns an empty list, the list of WithACL applies. It is
+// WithACLFunc sets a function that returns the ACL of a node created without an explicit one; the default is the ACL
+// from [WithACL] for every node. Where the function returns an empty ACL, the one from WithACL applies. The function is
 // called for all nodes that the client, its subs and recipes create: contenders, members, values and the containers
 // above them, including those of the chroot. It does not change existing nodes; see [Client.SetACL].
 //
 // The function receives the path on the server, chroot included, but without what servers append to it. For example,
 // the path of a contender is "/locks/a/_c_<uuid>-lock-", without its number. Because the function is called before each
 // request, by several goroutines, and perhaps twice for one node, it must return immediately and always return the same
-// list for a path.
+// ACL for a path.
 //
 // A create fails with zk.ErrInvalidACL, before sending any request, if an entry has no scheme or unknown permissions.
 func WithACLFunc(acl func(path string) []zk.ACL) Option {

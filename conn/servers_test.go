@@ -596,21 +596,3 @@ func TestPreferredServers_RollingRestart_ClientsAreSpreadInTheZone(t *testing.T)
 		require.Equal(t, []int{0, 0, 0}, after[2:])
 	}, zktest.WithFronts(5))
 }
-
-func TestPreferredServers_NilFunction_IsRefused(t *testing.T) {
-	t.Parallel()
-	_, err := conn.New("zk", conn.WithPreferredServers(nil))
-	require.EqualError(t, err, "connect to zk: preferred servers: nil function")
-}
-
-func TestRebalance_NoTime_IsRefused(t *testing.T) {
-	t.Parallel()
-	_, err := conn.New("zk", conn.WithRebalance(0))
-	require.EqualError(t, err, "connect to zk: rebalance within 0s: want more than 0")
-}
-
-func TestWithServers_NilFunction_IsRefused(t *testing.T) {
-	t.Parallel()
-	_, err := conn.New("zk", conn.WithServers(nil))
-	require.EqualError(t, err, "connect to zk: servers: nil function")
-}

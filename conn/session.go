@@ -12,7 +12,7 @@ import (
 
 // Session is a single ZooKeeper session, which ends once and for all. An operation issued on it either runs in that
 // session or fails, and nothing that belongs to it ever runs in a later session. A Session is safe for concurrent use.
-// Its paths are relative to the root of the client that it came from.
+// Its paths are relative to the root of the client it came from.
 //
 // A session ends when the server reports that it has expired, when no server answers for a whole session timeout, when
 // the client is closed, when all servers refuse the credentials, or when it is resumed with a timeout too long to
@@ -23,8 +23,8 @@ import (
 // operation.
 type Session struct{ inner *session.Session }
 
-// ID returns the session's id, assigned by the server. It is the EphemeralOwner in the Stat of the session's
-// ephemeral nodes.
+// ID returns the session's ID, assigned by the server. It is the EphemeralOwner in the Stat of the session's ephemeral
+// nodes.
 func (s *Session) ID() int64 { return s.inner.ID() }
 
 // Timeout returns the session timeout that the server granted, which may differ from the one requested.
@@ -98,8 +98,8 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode int
 // Multi applies either all of the operations or none of them, and returns one result for each; see
 // [zkrecipes.OpCreate], [zkrecipes.OpSet], [zkrecipes.OpDelete] and [zkrecipes.OpCheck]. It cannot create containers.
 //
-// Errors: no operation, or one that is malformed or has another [zkrecipes.Root], before sending any request; the error
-// for the operation that was refused, an [*zkrecipes.OpError] with its path, in which case nothing was applied;
+// Errors: no operation, or one that is malformed or has a different [zkrecipes.Root], before sending any request; the
+// error for the operation that was refused, an [*zkrecipes.OpError] with its path, in which case nothing was applied;
 // ErrUnknownOutcome if the reply was lost.
 func (s *Session) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return s.inner.Multi(s.inner.Bounded(ctx), ops...)

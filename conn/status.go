@@ -12,13 +12,13 @@ type Status struct {
 	// State is the connection's state, and Since is when it was entered.
 	State zkrecipes.State
 	Since time.Time
-	// Server is the server that answers for the session, as in the connect string. A name is followed by the address
-	// that it resolved to: "zk1:2181 (10.0.0.1)". Server is empty while there is no connection.
+	// Server is the server that answers for the session, as in the connect string. A name is followed by the address it
+	// resolved to: "zk1:2181 (10.0.0.1)". Server is empty while there is no connection.
 	Server string
 	// Identity is the identity under which [WithSASL] authenticated the client to that server, such as "DIGEST-MD5 as
 	// bob". It is empty without that option.
 	Identity string
-	// Session is the live session's id, and Timeout the timeout that the server granted. Both are 0 while there is
+	// Session is the current session's ID, and Timeout the timeout that the server granted. Both are 0 while there is
 	// none.
 	Session int64
 	Timeout time.Duration
@@ -34,7 +34,7 @@ type Status struct {
 	LastAnswer time.Time
 	RoundTrip  time.Duration
 	// LastError is why an attempt to connect, a connection or a session failed most recently, and LastErrorAt is when.
-	// Both stay after the client recovers. If an attempt or a connection failed, the error names the server.
+	// Both remain set after the client recovers. If an attempt or a connection failed, the error names the server.
 	LastError   error
 	LastErrorAt time.Time
 }

@@ -28,14 +28,14 @@
 // its writes are then part of what the new one reads. Nor does a fence undo anything. For example, if a section makes
 // two writes, the first may already be done when the second is rejected.
 //
-// Tokens of different ensembles are not comparable. Because a newly created ensemble starts with small ones, all of its
-// tokens are stale to a store that remembers the old ensemble. In that case, give the resource another name.
+// Tokens from different ensembles are not comparable. Because a newly created ensemble starts with small ones, all of
+// its tokens are stale to a store that remembers the old ensemble. In that case, give the resource another name.
 //
 // # Cost
 //
 // Each Admit is one call of the store. With [Memory] this takes a mutex, and with a database one statement. With [File]
-// it takes a mutex and, for a token that is higher than all before it, a write and an fsync. Because stores keep one
-// record for each resource name forever, name resources after things ("accounts/17"), not after requests.
+// it takes a mutex and, for a token higher than any before it, a write and an fsync. Because stores keep one record for
+// each resource name forever, name resources after things ("accounts/17"), not after requests.
 //
 // Source: M. Kleppmann, "How to do distributed locking" (2016), and F. Junqueira, "Note on fencing and distributed
 // locks" (2016), which adds the read.

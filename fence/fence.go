@@ -13,7 +13,7 @@ import (
 var (
 	// ErrStale is returned when the resource has seen a newer token. The error is a [*StaleError].
 	ErrStale = errors.New("stale token")
-	// ErrInvalid is returned for a malformed request: no resource, or a token that no hold has.
+	// ErrInvalid is returned for a malformed request: no resource, or a token that no hold can have.
 	ErrInvalid = errors.New("invalid fence request")
 )
 
@@ -54,7 +54,7 @@ func New(store Store) *Gate { return &Gate{store: store} }
 
 // Admit returns nil and records t, unless the resource has seen a higher token. You can present a token any number of
 // times, and it is admitted until a higher one is presented. Call Admit at the first read of a section, and in one step
-// with the access that it guards (see the package documentation).
+// with the access it guards (see the package documentation).
 //
 // After an error, t was not admitted, and you must not read or write anything on its behalf. No lower token is admitted
 // after a higher one, even if calls run concurrently or the store fails.

@@ -200,7 +200,7 @@ func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (z
 // Close waits for a raise in progress, and then releases the file to others. It is idempotent, and later raises fail
 // with [os.ErrClosed].
 //
-// Errors: those of the file system, in which case what was raised is kept nevertheless.
+// Errors: those of the file system, in which case everything raised so far is still kept.
 func (f *File) Close() error {
 	<-f.turn
 	defer func() { f.turn <- struct{}{} }()

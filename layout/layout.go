@@ -1,7 +1,7 @@
-// Package layout reads queues of unknown kind from the names of their nodes: who is in a queue, in which order, who
-// holds, and what each waiter waits for. It knows the locks, elections and semaphores of this module, of Curator and
-// of kazoo. It is for tools such as zkr, which read the nodes themselves. In a program, use your recipe's methods,
-// such as [github.com/zkrecipes/zkrecipes/recipes/mutex.Mutex.Queue].
+// Package layout reads queues of unknown kind from the names of their nodes: who is in a queue and in what order, who
+// holds, and what each waiter waits for. It knows the locks, elections and semaphores of this module, of Curator and of
+// kazoo. It is for tools such as zkr, which read the nodes themselves. In a program, use your recipe's methods, such as
+// [github.com/zkrecipes/zkrecipes/recipes/mutex.Mutex.Queue].
 package layout
 
 import (
@@ -85,8 +85,8 @@ func (c Contender) Exhausted() bool {
 }
 
 // Compare orders contenders in the same way as Curator, by the key as text, even past the end of the sequence. Two keys
-// are equal only for a writer and the reader that it was downgraded to. The order of these two doesn't matter, as long
-// as all clients agree on it.
+// are equal only for a writer and the reader it was downgraded to. The order of these two doesn't matter, as long as
+// all clients agree on it.
 func Compare(a, b Contender) int {
 	if c := strings.Compare(a.Key, b.Key); c != 0 {
 		return c

@@ -21,7 +21,7 @@ const (
 const longestChallenge = 2048
 
 // Digest returns the mechanism DIGEST-MD5 (RFC 2831). The password never leaves the client, and the server proves that
-// it knows the password, too. Because MD5 is outdated, use TLS where others can eavesdrop.
+// it knows the password as well. Because MD5 is outdated, use TLS where others can eavesdrop.
 //
 // Errors: an empty user or password; a user that has control characters or is not UTF-8.
 func Digest(user, password string) (Mechanism, error) {

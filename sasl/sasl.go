@@ -4,7 +4,8 @@
 // its session. It sends no other request until the exchange succeeds.
 //
 // [Digest] returns the mechanism DIGEST-MD5, and [DigestFunc] does the same for a password that changes. The servers
-// need a JAAS section Server with the users, and authProvider.sasl for access lists with the scheme sasl.
+// need a JAAS section Server with the users, and authProvider.sasl for access control lists (ACLs) with the scheme
+// sasl.
 package sasl
 
 import (
@@ -30,7 +31,7 @@ type Exchange interface {
 	// has ended the exchange. done reports that the client is authenticated, and that there is no next token.
 	//
 	// A server that admits clients even if they fail to authenticate ends their exchange just as it ends a successful
-	// one. As a result, a mechanism must not treat a nil answer as success, unless it has received proof before.
+	// one. As a result, a mechanism must not treat a nil answer as success, unless it has already received proof.
 	//
 	// If Step fails, the client closes the connection and tries another server.
 	Step(answer []byte) (token []byte, done bool, err error)

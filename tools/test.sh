@@ -14,7 +14,7 @@ for run; do
   read -ra words <<<"$run"
   printf '== %s\n' "$run"
   "$gotestsum" --format=pkgname --hide-summary=all --jsonfile="$events/$((++n)).json" --raw-command -- \
-    go -C "${words[0]}" test -json -vet=off "${words[@]:1}" &
+    go -C "${words[0]}" test -json -vet=off -timeout=30m "${words[@]:1}" & # ten minutes are too few on a busy machine
   runs+=($!)
 done
 for run in "${runs[@]}"; do wait "$run" || status=1; done

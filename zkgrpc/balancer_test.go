@@ -39,12 +39,11 @@ func init() { balancer.Register(base.NewBalancerBuilder("heaviest", heaviest{}, 
 
 func TestResolver_BalancerOfTheUser(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		var n network
 		for port, name := range []string{"a", "b", "c"} {
 			i := orders(name, port+1, "weight", fmt.Sprint((port*2)%3+1)) // 1, 3, 2
-			serve(t, open(t, w.server), i, n.listen(i), newServer(name, noWork))
+			serve(t, open(t, w.server), i, w.listen(i), newServer(name, noWork))
 		}
-		c := n.channel(t, "zk:///orders", w.builder(t, w.caller),
+		c := w.channel(t, "zk:///orders", w.builder(t, w.caller),
 			grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"heaviest": {}}]}`))
 		c.Connect()
 		time.Sleep(time.Second)

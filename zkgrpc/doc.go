@@ -18,9 +18,9 @@
 //
 // # What is guaranteed
 //
-// A channel has the addresses in the latest view from discovery.Watch: those of all instances that have a port, are not
-// disabled, and whose entry has no error. If two instances have the same address, it uses the newer one. A change to
-// the weight doesn't break a connection.
+// A channel has the addresses in the latest view from discovery.Watch: those of all instances that have a port and are
+// not disabled, and whose entry's Err is nil. If two instances have the same address, it uses the newer one. A change
+// to the weight doesn't break a connection.
 //
 // [Serve] registers the server once its listener accepts connections. When the context is done, it removes the server
 // from ZooKeeper, waits for the settle time, and only then stops it. A removal that takes too long delays the stop only
@@ -45,7 +45,7 @@
 //     again": the key lasted is how long that was.
 //   - Warn, "service cannot be followed": the watch ended with an error, or never began.
 //   - Warn, "service has no instance that can be called": calls fail until there is one.
-//   - Warn, "instance is left out", logged once: its entry has an error, or it has no port of the required kind.
+//   - Warn, "instance is left out", logged once: its entry's Err is set, or it has no port of the required kind.
 //
 // # What is not guaranteed
 //
@@ -60,9 +60,9 @@
 // # Cost
 //
 // A channel follows the service as package discovery describes, with one watch on the list and one on each instance.
-// Each channel has its own watch, but the channels of one client share the watches that the server holds. A channel
-// that is idle, which by default means half an hour without calls, does not follow the service. A server takes one
-// ephemeral node.
+// Each channel has its own watch, but the channels of one client share the watches on the server. A channel that is
+// idle, which by default means half an hour without calls, does not follow the service. A server takes one ephemeral
+// node.
 //
 // # Balancers
 //

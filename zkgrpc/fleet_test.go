@@ -86,9 +86,8 @@ func (n *network) channel(t *testing.T, target string, b resolver.Builder, opts 
 // serving is a server that Serve runs.
 type serving struct {
 	*grpc.Server
-	registration *discovery.Registration
-	drain        context.CancelFunc
-	result       chan error
+	drain  context.CancelFunc
+	result chan error
 }
 
 // serve runs a server, and waits until it is registered. At the end of the test it is drained.
@@ -97,8 +96,8 @@ func serve(
 ) *serving {
 	t.Helper()
 	ctx, drain := context.WithCancel(t.Context())
-	registered, result := make(chan *discovery.Registration, 1), make(chan error, 1)
-	opts = append(opts, zkgrpc.WithRegistered(func(r *discovery.Registration) { registered <- r }))
+	registered, result := make(chan struct{}), make(chan error, 1)
+	opts = append(opts, zkgrpc.WithRegistered(func(*discovery.Registration) { close(registered) }))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -106,8 +105,8 @@ func serve(
 	}()
 	t.Cleanup(func() { drain(); <-done })
 	select {
-	case r := <-registered:
-		return &serving{s, r, drain, result}
+	case <-registered:
+		return &serving{s, drain, result}
 	case err := <-result:
 		t.Fatalf("serve: %v", err)
 		return nil

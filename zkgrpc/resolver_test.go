@@ -31,13 +31,14 @@ type world struct {
 	srv            *zktest.Server
 	server, caller *conn.Client
 	log            *bubble.Buffer // of resolvers
+	*network                      // of the service
 }
 
 func inBubble(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
-		f(t, &world{srv, bubble.Dial(t, srv, "server"), bubble.Dial(t, srv, "caller"), &bubble.Buffer{}})
+		f(t, &world{srv, bubble.Dial(t, srv, "server"), bubble.Dial(t, srv, "caller"), &bubble.Buffer{}, &network{}})
 	})
 }
 
@@ -247,20 +248,6 @@ func TestResolver_ReconnectTellsNothing(t *testing.T) {
 		require.Equal(t, []string{"1"}, c.told())
 		require.Equal(t, strings.Count(w.log.String(), "no answer of zookeeper"),
 			strings.Count(w.log.String(), "zookeeper answers again"), w.log)
-	})
-}
-
-// When the session of a server expires, the channel loses its address. The server registers again in its next session.
-func TestResolver_ServerComesBack(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		w.register(t, orders("a", 1))
-		c := resolve(t, w.builder(t, w.caller))
-		w.srv.Stall(zktest.Label("server"), zktest.Both)
-		time.Sleep(3 * bubble.Timeout)
-		require.Equal(t, []string{"1", ""}, c.told())
-		w.srv.Heal(zktest.Label("server"))
-		time.Sleep(bubble.Timeout)
-		require.Equal(t, []string{"1", "", "1"}, c.told())
 	})
 }
 

@@ -94,7 +94,7 @@ type serving struct {
 //
 // Serve returns nil if ctx is done, the server was removed from ZooKeeper, and no calls were cut off.
 //
-// Errors: an invalid option; those of discovery.Register, such as a *zkrecipes.TakenError; the server's own; a
+// Errors: an invalid option; those from discovery.Register, such as a *zkrecipes.TakenError; the server's own errors; a
 // removal that took too long, which continues as long as the client lives; calls that were cut off.
 func Serve(
 	ctx context.Context, server *grpc.Server, listener net.Listener, d *discovery.Discovery, i discovery.Instance,

@@ -25,13 +25,12 @@ import (
 // The server is removed from ZooKeeper at once, keeps serving for the settle time, and then ends its calls.
 func TestServe_DrainsInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		var n network
 		i := orders("a", 1)
-		s := serve(t, open(t, w.server), i, n.listen(i), newServer("a", func(context.Context) error {
+		s := serve(t, open(t, w.server), i, w.listen(i), newServer("a", func(context.Context) error {
 			time.Sleep(3 * time.Second)
 			return nil
 		}))
-		c := n.channel(t, "passthrough:///"+i.HostPort(), w.builder(t, w.caller)) // this client does not notice the drain
+		c := w.channel(t, "passthrough:///"+i.HostPort(), w.builder(t, w.caller)) // this client does not notice the drain
 		results := make(chan error, 2)
 		begin := func() {
 			go func() { _, err := call(t.Context(), c); results <- err }()
@@ -47,7 +46,7 @@ func TestServe_DrainsInOrder(t *testing.T) {
 		begin()
 		require.Empty(t, s.result)
 		require.NoError(t, <-results)
-		_, err := n.dial(t.Context(), i.HostPort())
+		_, err := w.dial(t.Context(), i.HostPort())
 		require.Error(t, err, "the server takes no connection after the settle time")
 		require.NoError(t, <-results)
 		require.NoError(t, <-s.result)
@@ -59,12 +58,11 @@ func TestServe_DrainsInOrder(t *testing.T) {
 
 func TestServe_CutsOffCallsAfterTheGrace(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		var n network
 		i := orders("a", 1)
 		forever := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-		s := serve(t, open(t, w.server), i, n.listen(i), newServer("a", forever), zkgrpc.WithSettle(0),
+		s := serve(t, open(t, w.server), i, w.listen(i), newServer("a", forever), zkgrpc.WithSettle(0),
 			zkgrpc.WithGrace(7*time.Second))
-		c := n.channel(t, "zk:///orders", w.builder(t, w.caller))
+		c := w.channel(t, "zk:///orders", w.builder(t, w.caller))
 		result := make(chan error, 1)
 		go func() { _, err := call(t.Context(), c); result <- err }()
 		synctest.Wait()
@@ -120,9 +118,8 @@ func TestServe_HandlerGoesOn(t *testing.T) {
 
 func TestServe_ZooKeeperIsAwayAtTheDrain(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		var n network
 		i := orders("a", 1)
-		s := serve(t, open(t, w.server), i, n.listen(i), newServer("a", noWork), zkgrpc.WithRemoval(2*time.Second))
+		s := serve(t, open(t, w.server), i, w.listen(i), newServer("a", noWork), zkgrpc.WithRemoval(2*time.Second))
 		w.srv.Stall(zktest.Label("server"), zktest.Both)
 		began := time.Now()
 		s.drain()
@@ -137,15 +134,14 @@ func TestServe_ZooKeeperIsAwayAtTheDrain(t *testing.T) {
 
 func TestServe_ZooKeeperIsAwayAtTheStart(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		var n network
 		i := orders("a", 1)
 		w.srv.Stall(zktest.Label("server"), zktest.Both)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		result := make(chan error, 1)
-		d, l := open(t, w.server), n.listen(i)
+		d, l := open(t, w.server), w.listen(i)
 		go func() { result <- zkgrpc.Serve(ctx, newServer("a", noWork), l, d, i) }()
-		c := n.channel(t, "passthrough:///"+i.HostPort(), w.builder(t, w.caller))
+		c := w.channel(t, "passthrough:///"+i.HostPort(), w.builder(t, w.caller))
 		name, err := call(t.Context(), c)
 		require.NoError(t, err, "the server serves meanwhile")
 		require.Equal(t, "a", name)
@@ -160,10 +156,9 @@ func TestServe_ZooKeeperIsAwayAtTheStart(t *testing.T) {
 
 func TestServe_IDIsTaken(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		var n network
 		i := orders("a", 1)
-		first := serve(t, open(t, w.server), i, n.listen(i), newServer("first", noWork))
-		second := n.listen(i)
+		first := serve(t, open(t, w.server), i, w.listen(i), newServer("first", noWork))
+		second := w.listen(i)
 		err := zkgrpc.Serve(t.Context(), newServer("second", noWork), second, open(t, w.caller), i)
 		require.ErrorIs(t, err, zkrecipes.ErrTaken)
 		require.NotErrorIs(t, err, grpc.ErrServerStopped)
@@ -173,14 +168,14 @@ func TestServe_IDIsTaken(t *testing.T) {
 		waiting := make(chan error, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		d, l := open(t, w.caller), n.listen(i)
+		d, l := open(t, w.caller), w.listen(i)
 		go func() {
 			waiting <- zkgrpc.Serve(ctx, newServer("third", noWork), l, d, i, zkgrpc.WithRegister(discovery.WithWait()))
 		}()
 		synctest.Wait()
 		first.drain()
 		require.NoError(t, <-first.result)
-		c := n.channel(t, "zk:///orders", w.builder(t, w.caller))
+		c := w.channel(t, "zk:///orders", w.builder(t, w.caller))
 		name, err := call(t.Context(), c)
 		require.NoError(t, err)
 		require.Equal(t, "third", name)
@@ -191,13 +186,12 @@ func TestServe_IDIsTaken(t *testing.T) {
 
 func TestServe_ServerEndsByItself(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		var n network
 		for name, end := range map[string]func(s *serving, l net.Listener){
 			"the server is stopped":  func(s *serving, _ net.Listener) { s.Stop() },
 			"the listener is closed": func(_ *serving, l net.Listener) { _ = l.Close() }, // never fails
 		} {
 			i := orders("a", 1)
-			l := n.listen(i)
+			l := w.listen(i)
 			s := serve(t, open(t, w.server), i, l, newServer("a", noWork))
 			end(s, l)
 			require.Error(t, <-s.result, name)
@@ -206,7 +200,7 @@ func TestServe_ServerEndsByItself(t *testing.T) {
 		s := newServer("a", noWork)
 		s.Stop()
 		i := orders("a", 1)
-		require.ErrorIs(t, zkgrpc.Serve(t.Context(), s, n.listen(i), open(t, w.server), i), grpc.ErrServerStopped)
+		require.ErrorIs(t, zkgrpc.Serve(t.Context(), s, w.listen(i), open(t, w.server), i), grpc.ErrServerStopped)
 		require.False(t, w.srv.Exists(root+"/orders/a"))
 	})
 }
@@ -215,15 +209,14 @@ func TestServe_ServerEndsByItself(t *testing.T) {
 // fails.
 func TestServe_IsCutOffFromZooKeeper(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		var n network
 		for port, name := range []string{"a", "b"} {
 			i, client := orders(name, port+1), w.server
 			if name == "b" {
 				client = w.caller
 			}
-			serve(t, open(t, client), i, n.listen(i), newServer(name, noWork))
+			serve(t, open(t, client), i, w.listen(i), newServer(name, noWork))
 		}
-		c := n.channel(t, "zk:///orders", w.builder(t, w.caller))
+		c := w.channel(t, "zk:///orders", w.builder(t, w.caller))
 		names := callFor(t, c, time.Second)
 		require.Equal(t, []string{"a", "b"}, names)
 		w.srv.Stall(zktest.Label("server"), zktest.Both)
@@ -253,15 +246,14 @@ func callFor(t *testing.T, c *grpc.ClientConn, d time.Duration) (names []string)
 // A channel with health checks does not call a registered instance that reports that it is not serving.
 func TestResolver_HealthChecks(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		var n network
 		healths := map[string]*health.Server{}
 		for port, name := range []string{"a", "b"} {
 			i, s := orders(name, port+1), newServer(name, noWork)
 			healths[name] = health.NewServer()
 			healthpb.RegisterHealthServer(s, healths[name])
-			serve(t, open(t, w.server), i, n.listen(i), s)
+			serve(t, open(t, w.server), i, w.listen(i), s)
 		}
-		c := n.channel(t, "zk:///orders", w.builder(t, w.caller), grpc.WithDefaultServiceConfig(
+		c := w.channel(t, "zk:///orders", w.builder(t, w.caller), grpc.WithDefaultServiceConfig(
 			`{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`))
 		require.Equal(t, []string{"a", "b"}, callFor(t, c, time.Second))
 		healths["a"].SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
@@ -276,8 +268,7 @@ func TestResolver_HealthChecks(t *testing.T) {
 // A call on a channel without addresses fails with the reason.
 func TestResolver_CallsSayWhatIsInTheWay(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		var n network
-		c := n.channel(t, "zk:///orders", w.builder(t, w.caller))
+		c := w.channel(t, "zk:///orders", w.builder(t, w.caller))
 		_, err := call(t.Context(), c)
 		require.Equal(t, codes.Unavailable, status.Code(err))
 		require.ErrorContains(t, err, "service orders below /services has no instance that can be called")
@@ -287,11 +278,11 @@ func TestResolver_CallsSayWhatIsInTheWay(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, waiting)
 		i := orders("a", 1)
-		serve(t, open(t, w.server), i, n.listen(i), newServer("a", noWork))
+		serve(t, open(t, w.server), i, w.listen(i), newServer("a", noWork))
 		require.NoError(t, <-waiting)
 
 		w.srv.Stall(zktest.Everyone, zktest.Both)
-		other := n.channel(t, "zk:///orders", w.builder(t, w.caller))
+		other := w.channel(t, "zk:///orders", w.builder(t, w.caller))
 		_, err = call(t.Context(), other)
 		require.Equal(t, codes.Unavailable, status.Code(err))
 		require.ErrorContains(t, err, "zkgrpc: follow service orders below /services: ")
@@ -305,10 +296,9 @@ func TestResolver_CallsSayWhatIsInTheWay(t *testing.T) {
 // An idle channel has no resolver. The next call creates another.
 func TestResolver_ChannelWasIdle(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		var n network
 		i := orders("a", 1)
-		serve(t, open(t, w.server), i, n.listen(i), newServer("a", noWork))
-		c := n.channel(t, "zk:///orders", w.builder(t, w.caller), grpc.WithIdleTimeout(time.Minute))
+		serve(t, open(t, w.server), i, w.listen(i), newServer("a", noWork))
+		c := w.channel(t, "zk:///orders", w.builder(t, w.caller), grpc.WithIdleTimeout(time.Minute))
 		require.Equal(t, []string{"a"}, callFor(t, c, time.Second))
 		require.NotEmpty(t, w.srv.Watchers(root+"/orders"))
 		time.Sleep(3 * time.Minute)
@@ -319,28 +309,27 @@ func TestResolver_ChannelWasIdle(t *testing.T) {
 
 func TestServe_BadInput(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		var n network
 		i, portless := orders("a", 1), orders("a", 0)
 		d, s := open(t, w.server), newServer("a", noWork)
 		for want, f := range map[string]func() error{
-			"server is nil":    func() error { return zkgrpc.Serve(t.Context(), nil, n.listen(i), d, i) },
+			"server is nil":    func() error { return zkgrpc.Serve(t.Context(), nil, w.listen(i), d, i) },
 			"listener is nil":  func() error { return zkgrpc.Serve(t.Context(), s, nil, d, i) },
-			"discovery is nil": func() error { return zkgrpc.Serve(t.Context(), s, n.listen(i), nil, i) },
-			"set Port":         func() error { return zkgrpc.Serve(t.Context(), s, n.listen(i), d, portless) },
+			"discovery is nil": func() error { return zkgrpc.Serve(t.Context(), s, w.listen(i), nil, i) },
+			"set Port":         func() error { return zkgrpc.Serve(t.Context(), s, w.listen(i), d, portless) },
 			"function is nil": func() error {
-				return zkgrpc.Serve(t.Context(), s, n.listen(i), d, i, zkgrpc.WithRegistered(nil))
+				return zkgrpc.Serve(t.Context(), s, w.listen(i), d, i, zkgrpc.WithRegistered(nil))
 			},
 			"removal 0s: want": func() error {
-				return zkgrpc.Serve(t.Context(), s, n.listen(i), d, i, zkgrpc.WithRemoval(0))
+				return zkgrpc.Serve(t.Context(), s, w.listen(i), d, i, zkgrpc.WithRemoval(0))
 			},
 			"settle -1ns: want 0": func() error {
-				return zkgrpc.Serve(t.Context(), s, n.listen(i), d, i, zkgrpc.WithSettle(-1))
+				return zkgrpc.Serve(t.Context(), s, w.listen(i), d, i, zkgrpc.WithSettle(-1))
 			},
-			"grace 0s: want": func() error { return zkgrpc.Serve(t.Context(), s, n.listen(i), d, i, zkgrpc.WithGrace(0)) },
+			"grace 0s: want": func() error { return zkgrpc.Serve(t.Context(), s, w.listen(i), d, i, zkgrpc.WithGrace(0)) },
 		} {
 			require.ErrorContains(t, f(), want)
 		}
-		l := n.listen(i)
+		l := w.listen(i)
 		require.Error(t, zkgrpc.Serve(t.Context(), s, l, d, portless))
 		_, err := l.Accept()
 		require.Error(t, err, "the listener is closed")

@@ -9,7 +9,7 @@
 //
 // Idle HTTP connections must not use up the file descriptors of a process that holds a lock, because a client that
 // cannot open a connection to ZooKeeper loses its session. Since http.ListenAndServe sets no limits, use a server with
-// timeouts, on an address that strangers cannot reach, and cap its connections well below the limit of descriptors, for
+// timeouts, on an address that strangers cannot reach, and cap its connections well below the descriptor limit, for
 // example with LimitListener of golang.org/x/net/netutil:
 //
 //	server := &http.Server{

@@ -181,17 +181,6 @@ func TestLeader_EachFault_IsVisibleAtTheNextRequest(t *testing.T) {
 	})
 }
 
-// The leader's session has ended.
-func TestLeader_LeaderGone_IsVisibleAtTheNextRequest(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := zkhttp.Leader(join(t, srv, "w"))
-		campaign(t, join(t, srv, "a"))
-		require.Equal(t, http.StatusOK, get(t, h).code)
-		srv.Expire(srv.SessionOf("a"))
-		require.Equal(t, http.StatusNotFound, get(t, h).code)
-	})
-}
-
 func TestLeader_ClientClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "w")

@@ -21,8 +21,8 @@
 // center, unless none answered during the last fifth. The expiry of a ticket does not end a connection or a session.
 //
 // A keytab and a cache are reread for each ticket, so you can replace them, as long as the principal stays the same;
-// the mechanism rejects another one. Something else must renew a cache, such as kinit -R in a timer. If nothing does, a
-// new ticket ends no later than the old one, and a warning is logged.
+// the mechanism rejects a different one. Something else must renew a cache, such as kinit -R run by a timer. If nothing
+// does, a new ticket ends no later than the old one, and a warning is logged.
 //
 // If a server rejects a ticket, its key may be newer than the ticket. The client then discards the ticket and retries
 // the same server once with a fresh one. As a result, a session and its holds survive a change to the server's key.
@@ -37,9 +37,9 @@
 //
 // # Configuration
 //
-// KRB5_CONFIG names the configuration file; the default is /etc/krb5.conf. It is reread for each ticket. The
-// directives include and includedir are supported. KRB5CCNAME names the cache; the default is /tmp/krb5cc_ followed
-// by the user's number. Only caches in files can be read: not KEYRING, KCM or DIR.
+// KRB5_CONFIG names the configuration file; the default is /etc/krb5.conf. It is reread for each ticket. The directives
+// include and includedir are supported. KRB5CCNAME names the cache; the default is /tmp/krb5cc_ followed by the numeric
+// user ID. Only caches in files can be read: not KEYRING, KCM or DIR.
 //
 // # Limitations
 //

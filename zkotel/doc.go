@@ -20,10 +20,10 @@
 //
 // # Across the hand-over
 //
-// ZooKeeper does not propagate a trace from one holder to the next, which is usually another process. What the two have
-// in common is the path and the token, which grows with every acquisition, so acquisitions and holds carry both. Of two
-// holds with the same zkrecipes.path, the one with the larger zkrecipes.token came later. If a resource checks tokens,
-// have it add the token to its own span, so that you can find that span by the token.
+// ZooKeeper does not propagate a trace from one holder to the next, which is usually another process. To let you relate
+// the two, acquisitions and holds carry the path, which is the same for both, and the token, which grows with every
+// acquisition. Of two holds with the same zkrecipes.path, the one with the larger zkrecipes.token came later. If a
+// resource checks tokens, have it add the token to its own span, so that you can find that span by the token.
 //
 // # Attributes
 //

@@ -2,7 +2,6 @@ package zkotel_test
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zkotel"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -36,10 +36,7 @@ func newWorld(t *testing.T, opts ...zkotel.Option) *world {
 	w.tracer = provider.Tracer("program")
 	tracer, err := zkotel.New(append(opts, zkotel.WithTracerProvider(provider))...)
 	require.NoError(t, err)
-	w.client, err = conn.Dial(t.Context(), w.srv.Addr(), conn.WithDialer(w.srv.DialAs("a")), conn.WithTracer(tracer),
-		conn.WithLogger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = w.client.Close() }) // never fails
+	w.client = bubble.Dial(t, w.srv, "a", conn.WithTracer(tracer))
 	return w
 }
 

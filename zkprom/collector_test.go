@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
@@ -28,17 +28,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-const timeout = 10 * time.Second
+const timeout = bubble.Timeout
 
 func dial(t *testing.T, srv *zktest.Server, label string, opts ...zkprom.Option) (*conn.Client, *zkprom.Collector) {
 	t.Helper()
 	c, err := zkprom.New(opts...)
 	require.NoError(t, err)
-	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(label)), conn.WithSessionTimeout(timeout),
-		conn.WithTracer(c.Tracer()),
-		conn.WithLogger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() }) // never fails
+	client := bubble.Dial(t, srv, label, conn.WithTracer(c.Tracer()))
 	synctest.Wait()
 	return client, c
 }
@@ -150,11 +146,7 @@ func TestCollector_TheNearestDeadlineCounts(t *testing.T) {
 		require.NoError(t, err)
 		var nearest time.Time
 		for i, of := range []time.Duration{timeout, 2 * timeout, 2 * timeout} {
-			client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs("a")), conn.WithSessionTimeout(of),
-				conn.WithTracer(c.Tracer()),
-				conn.WithLogger(slog.New(slog.DiscardHandler)))
-			require.NoError(t, err)
-			defer func() { require.NoError(t, client.Close()) }()
+			client := bubble.Dial(t, srv, "a", conn.WithSessionTimeout(of), conn.WithTracer(c.Tracer()))
 			m, err := mutex.New(client, fmt.Sprintf("/lock%d", i), mutex.WithTracerName("invoices"))
 			require.NoError(t, err)
 			h, err := m.Lock(t.Context())
@@ -222,17 +214,6 @@ func TestCollector_FaultsAreSeenInOneScrape(t *testing.T) {
 			require.Equal(t, "1", s[changes("suspended")])
 			require.Equal(t, "2", s[changes("connected")])
 			require.NoError(t, term.Err())
-		})
-	})
-	t.Run("expired", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			srv, term, c := start(t)
-			srv.LoseWatch(zktest.Label("a"), term.Path()) // or the server may report the deletion first
-			srv.Expire(srv.SessionOf("a"))
-			<-term.Done()
-			s := scrape(t, c)
-			require.Equal(t, "1", s[`zkrecipes_hold_losses_total{name="leader",reason="expired",recipe="election"}`])
-			require.Equal(t, "1", s[changes("lost")])
 		})
 	})
 }

@@ -59,7 +59,7 @@
 // # Caches, nodes, groups and values
 //
 // [Cache] and [Node] return the metrics of one object, [Group] and [Value] those of the views that one loop receives.
-// Register each of them yourself, under a name that you choose:
+// Register each of them yourself, under a name you choose:
 //
 //	settings, err := zkprom.Cache("settings", c)
 //	prometheus.MustRegister(settings)

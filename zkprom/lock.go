@@ -26,12 +26,32 @@ type lock struct {
 	validUntil map[string]func() time.Time // of the holds, by the paths of their contenders
 }
 
+// labelsOf returns the labels for a recipe, a name and a path.
+func (c *Collector) labelsOf(recipe, name, path string) labels {
+	if !c.config.paths {
+		path = ""
+	}
+	return labels{recipe: recipe, name: name, path: path}
+}
+
+// bounded returns the metrics for labels, which it creates on first use. Beyond the limit, all labels share those of
+// rest.
+func bounded[M any](all map[labels]M, most int, of, rest labels, create func(labels) M) M {
+	m, ok := all[of]
+	if !ok && len(all) >= most {
+		of = rest
+		m, ok = all[of]
+	}
+	if !ok {
+		m = create(of)
+		all[of] = m
+	}
+	return m
+}
+
 // lock returns the metrics for a recipe, a name and a path, which it creates on first use.
 func (c *Collector) lock(recipe, name, path string) *lock {
-	of := labels{recipe: recipe, name: name}
-	if c.config.paths {
-		of.path = path
-	}
+	of := c.labelsOf(recipe, name, path)
 	c.mu.RLock()
 	l, ok := c.locks[of]
 	c.mu.RUnlock()
@@ -40,21 +60,7 @@ func (c *Collector) lock(recipe, name, path string) *lock {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l, ok := c.locks[of]; ok {
-		return l
-	}
-	if len(c.locks) >= c.config.maxNames {
-		of = labels{recipe: other, name: other}
-		if c.config.paths {
-			of.path = other
-		}
-		if l, ok := c.locks[of]; ok {
-			return l
-		}
-	}
-	l = c.newLock(of)
-	c.locks[of] = l
-	return l
+	return bounded(c.locks, c.config.maxNames, of, c.labelsOf(other, other, other), c.newLock)
 }
 
 func (c *Collector) newLock(of labels) *lock {

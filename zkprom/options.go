@@ -28,7 +28,7 @@ func newConfig(opts []Option) (config, error) {
 	return c, errors.Join(errs...)
 }
 
-// WithPaths adds the label path, the path of the queue, to the metrics of acquisitions and holds; the default is off.
+// WithPaths adds the label path, the path of the queue, to the metrics of acquisitions and holds; it is off by default.
 // Use it if your program has a small, fixed set of paths.
 func WithPaths() Option {
 	return func(c *config) error {

@@ -1,6 +1,8 @@
 package zkprom
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,34 +24,20 @@ type shards struct {
 
 // shardsOf returns the metrics for a name and a path, which it creates on first use.
 func (c *Collector) shardsOf(name, path string) *shards {
-	of := labels{name: name}
-	if c.config.paths {
-		of.path = path
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s, ok := c.shards[of]; ok {
-		return s
-	}
-	if len(c.shards) >= c.config.maxNames {
-		of = labels{name: other}
-		if c.config.paths {
-			of.path = other
-		}
-		if s, ok := c.shards[of]; ok {
-			return s
-		}
-	}
+	return bounded(c.shards, c.config.maxNames, c.labelsOf("", name, path), c.labelsOf("", other, other), c.newShards)
+}
+
+func (c *Collector) newShards(of labels) *shards {
 	values := []string{of.name}
 	if c.config.paths {
 		values = append(values, of.path)
 	}
-	s := &shards{
+	return &shards{
 		values: values, moves: c.moves.WithLabelValues(values...), waits: c.waits.WithLabelValues(values...),
 		owned: map[string]bool{}, waited: map[string]time.Time{},
 	}
-	c.shards[of] = s
-	return s
 }
 
 func (c *Collector) traceShard(change shard.Change) {
@@ -90,10 +78,7 @@ func (s *shards) count() (owned, waiting int, since time.Time) {
 
 func (c *Collector) collectShards(to chan<- prometheus.Metric) {
 	c.mu.RLock()
-	all := make([]*shards, 0, len(c.shards))
-	for _, s := range c.shards {
-		all = append(all, s)
-	}
+	all := slices.Collect(maps.Values(c.shards))
 	c.mu.RUnlock() // as in collectDeadlines
 	for _, s := range all {
 		owned, waiting, since := s.count()

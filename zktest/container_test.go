@@ -9,9 +9,7 @@ import (
 )
 
 func TestContainer_Empty_GoesAtTheNextCheckIfItWasEverUsed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory(), WithSessionTimeouts(10*time.Hour, 10*time.Hour))
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		for _, path := range []string{"/used", "/unused", "/full"} {
 			require.Equal(t, CodeOK, r.do(OpCreateContainer, createBody(path, Container)))
 		}
@@ -28,13 +26,11 @@ func TestContainer_Empty_GoesAtTheNextCheckIfItWasEverUsed(t *testing.T) {
 		last := s.History()[len(s.History())-1]
 		require.Equal(t, OpDeleteContainer, last.Op)
 		require.Zero(t, last.Session)
-	})
+	}, WithSessionTimeouts(10*time.Hour, 10*time.Hour))
 }
 
 func TestReap_MadeAnew_CountsFromZeroUnderALargerCzxid(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		var before Node
 		for i := range 2 {
 			require.Equal(t, CodeOK, r.do(OpCreateContainer, createBody("/c", Container)))
@@ -66,9 +62,7 @@ func TestContainer_NeverUsed_GoesIfAskedFor(t *testing.T) {
 }
 
 func TestTTL_GoesWhenItsTimeIsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory(), WithExtendedTypes())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		require.Equal(t, CodeBadArguments, r.do(OpCreateTTL, createTTLBody("/t", PersistentTTL, 0)))
 		require.Equal(t, CodeBadArguments, r.do(OpCreateTTL, createTTLBody("/t", Persistent, 5)))
 		require.Equal(t, CodeOK, r.do(OpCreateTTL, createTTLBody("/t", PersistentTTL, 90_000)))
@@ -80,16 +74,14 @@ func TestTTL_GoesWhenItsTimeIsOver(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.False(t, s.Exists("/t"))
-	})
+	}, WithExtendedTypes())
 }
 
 func TestWithoutContainers_UnimplementedAndCut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory(), WithoutContainers())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, _ *Server, r *raw) {
 		require.Equal(t, CodeUnimplemented, r.do(OpCreateContainer, createBody("/c", Container)))
 		r.closed()
-	})
+	}, WithoutContainers())
 }
 
 func TestCreate_ContainerFlagUnderThePlainCode_IsPersistentAndAMisuse(t *testing.T) {

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 func TestDeviations(t *testing.T) {
@@ -40,19 +38,19 @@ func TestDeviations(t *testing.T) {
 			require.Positive(t, n.Stat.Czxid)
 		}},
 		"late events": {LateEvents, func(t *testing.T, s *Server, r *raw) {
-			r.run(OpExists, func(e *proto.Encoder) { e.Str("/n"); e.Bool(true) })
+			r.run(OpExists, watchBody("/n", true))
 			_, err := s.Create("/n", nil, Persistent)
 			require.NoError(t, err)
-			_, told := r.call(OpSync, func(e *proto.Encoder) { e.Str("/") })
+			_, told := r.call(OpSync, pathBody("/"))
 			require.Empty(t, told, "the answer is first")
 			time.Sleep(lateness)
 			synctest.Wait()
-			_, told = r.call(OpSync, func(e *proto.Encoder) { e.Str("/") })
+			_, told = r.call(OpSync, pathBody("/"))
 			require.Equal(t, []event{{NodeCreated, "/n"}}, told)
 		}},
 		"local sync": {LocalSync, func(t *testing.T, s *Server, r *raw) {
 			s.Fronts()[0].Lag()
-			require.Equal(t, CodeOK, r.do(OpSync, func(e *proto.Encoder) { e.Str("/") }))
+			require.Equal(t, CodeOK, r.do(OpSync, pathBody("/")))
 		}},
 		"no transactions": {NoMulti, func(t *testing.T, _ *Server, r *raw) {
 			require.Equal(t, CodeUnimplemented, r.do(OpMulti, nil))

@@ -56,9 +56,7 @@ func TestWriteLatency_WritesWait_AndReadsOfTheSameConnectionBehindThem(t *testin
 // TestLatency_ClientHangsUp_ItsRequestIsApplied: a request that has arrived is applied, even if its client hangs up
 // while it waits.
 func TestLatency_ClientHangsUp_ItsRequestIsApplied(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		s.SetWriteLatency(time.Second)
 		r.ask(OpCreate, createBody("/a", Persistent))
 		require.NoError(t, r.nc.Close())
@@ -69,9 +67,7 @@ func TestLatency_ClientHangsUp_ItsRequestIsApplied(t *testing.T) {
 }
 
 func TestLatency_ServerClosedWhileRequestsWait_Returns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		s.SetLatency(time.Hour)
 		for range maxLate + 2 {
 			r.ask(OpPing, nil)

@@ -14,9 +14,7 @@ import (
 )
 
 func TestIntercept_DropRequest_CutsBeforeApplying(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		s.Intercept(Match{Op: OpCreate}, DropRequest())
 		r.ask(OpCreate, createBody("/a", 0))
 		r.closed()
@@ -25,9 +23,7 @@ func TestIntercept_DropRequest_CutsBeforeApplying(t *testing.T) {
 }
 
 func TestIntercept_DropReply_AppliesAndCutsWithoutAnAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		r.run(OpExists, watchBody("/a", true))
 		s.Intercept(Match{Op: OpCreate}, DropReply())
 		r.ask(OpCreate, createBody("/a", Ephemeral))
@@ -38,9 +34,7 @@ func TestIntercept_DropReply_AppliesAndCutsWithoutAnAnswer(t *testing.T) {
 }
 
 func TestIntercept_Ignore_NeitherAppliesNorAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		s.Intercept(Match{Op: OpCreate}, Ignore())
 		r.ask(OpCreate, createBody("/a", 0))
 		f, _ := r.call(OpPing, nil)
@@ -50,9 +44,7 @@ func TestIntercept_Ignore_NeitherAppliesNorAnswers(t *testing.T) {
 }
 
 func TestIntercept_Delay_AppliesLaterAndInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		start := time.Now()
 		s.Intercept(Match{Op: OpCreate}, Delay(3*time.Second))
 		r.ask(OpCreate, createBody("/a", 0))
@@ -66,9 +58,7 @@ func TestIntercept_Delay_AppliesLaterAndInOrder(t *testing.T) {
 }
 
 func TestIntercept_HoldReply_AppliesAtOnceAndAnswersLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		start := time.Now()
 		s.Intercept(Match{Op: OpCreate}, HoldReply(3*time.Second))
 		r.run(OpExists, watchBody("/a", true))
@@ -100,9 +90,7 @@ func TestIntercept_UntilChannel_HoldsRequestOrReply(t *testing.T) {
 }
 
 func TestIntercept_Fail_AnswersTheErrorAndAppliesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		s.Intercept(Match{Op: OpCreate, Path: "^/quota/"}, Fail(CodeQuotaExceeded))
 		zxid := s.Zxid()
 		require.Equal(t, CodeQuotaExceeded, r.do(OpCreate, createBody("/quota/a", 0)))
@@ -304,9 +292,7 @@ func TestSendEvent_ComesWithoutACause(t *testing.T) {
 }
 
 func TestOperator_ActsOutsideOfAnySession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		r.make("/p", Persistent)
 		r.make("/p/e", Ephemeral)
 		r.run(OpGetData, watchBody("/p/e", true))

@@ -53,9 +53,7 @@ func TestHostileFrames_HurtTheirConnectionOnly(t *testing.T) {
 		"garbage":         length(16, []byte("GET / HTTP/1.1\r\n")...),
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := Run(t, InMemory())
-				r := attachRaw(t, s, "", 10*time.Second)
+			inBubble(t, func(t *testing.T, s *Server, r *raw) {
 				other := attachRaw(t, s, "", 10*time.Second)
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
@@ -90,9 +88,7 @@ func TestHandshake_Garbage_EndsTheConnection(t *testing.T) {
 }
 
 func TestFrame_OfTheGreatestLength_IsServed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, _ *Server, r *raw) {
 		overhead := 8 + 4 + len("/big") + 4 + 4 + 4 + 4 + len("world") + 4 + len("anyone") + 4 + 4
 		create := func(n int) func(*proto.Encoder) {
 			return func(e *proto.Encoder) {
@@ -113,15 +109,13 @@ func TestFrame_OfTheGreatestLength_IsServed(t *testing.T) {
 }
 
 func TestMaxBuffer_LongerRequest_EndsItsConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory(), WithMaxBuffer(2<<20))
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, _ *Server, r *raw) {
 		r.make("/big", Persistent)
 		require.Equal(t, CodeOK, r.do(OpSetData, setBody("/big", make([]byte, 2<<20-100), -1)))
 		_, err := r.nc.Write(binary.BigEndian.AppendUint32(nil, 2<<20+1))
 		require.NoError(t, err)
 		r.closed()
-	})
+	}, WithMaxBuffer(2<<20))
 }
 
 // FuzzConnection feeds bytes to a connection, before or after the handshake. The server must continue to serve others,
@@ -175,8 +169,6 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-// FuzzJute checks that the encoder reproduces what the decoder accepts of a request.
-
 // TestRequestsWithoutAnAnswer: a real server answers none of these requests.
 func TestRequestsWithoutAnAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -191,9 +183,7 @@ func TestRequestsWithoutAnAnswer(t *testing.T) {
 		"SASL without a body":   {Release39, opSASL, nil, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := Run(t, InMemory(), WithRelease(c.release))
-				r := attachRaw(t, s, "", 10*time.Second)
+			inBubble(t, func(t *testing.T, s *Server, r *raw) {
 				if r.ask(c.op, c.body); c.closed {
 					r.closed()
 				} else {
@@ -206,15 +196,13 @@ func TestRequestsWithoutAnAnswer(t *testing.T) {
 					require.Len(t, s.Violations(), 1)
 					require.ErrorContains(t, s.Violations()[0], c.misuse)
 				}
-			})
+			}, WithRelease(c.release))
 		})
 	}
 }
 
 func TestCreateTTL_WithAnotherMode_IsMisuse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		require.Equal(t, CodeBadArguments, r.do(OpCreateTTL, createTTLBody("/a", Ephemeral, 1)))
 		require.False(t, s.Exists("/a"))
 		require.Len(t, s.Violations(), 1)
@@ -225,9 +213,7 @@ func TestCreateTTL_WithAnotherMode_IsMisuse(t *testing.T) {
 
 // TestSetWatches_NullList: the lists are processed one by one until one of them is null.
 func TestSetWatches_NullList(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		f, events := r.call(OpSetWatches, func(e *proto.Encoder) {
 			e.Int64(0)
 			e.Strs([]string{"/gone", "/zookeeper"})

@@ -23,7 +23,7 @@ func TestWithoutACLs_EverythingIsAllowed(t *testing.T) {
 		f, _ := r.call(OpGetACL, pathBody("/n"))
 		require.Equal(t, []ACL{list}, takeACLs(f.body), "not masked")
 		require.Equal(t, CodeOK, r.do(OpGetData, watchBody("/n/child", true)))
-		_, told := r.call(OpDelete, func(e *proto.Encoder) { e.Str("/n/child"); e.Int32(-1) })
+		_, told := r.call(OpDelete, versionBody("/n/child", -1))
 		require.Equal(t, []event{{NodeDeleted, "/n/child"}}, told)
 		require.Equal(t, CodeInvalidACL, r.do(OpCreate, createFor("/m", ACL{proto.PermAll, "digest", "no hash"})))
 	})

@@ -20,8 +20,7 @@ func TestReconfig_MembersJoinAndLeave_ErrorsInTheOrderOfTheRealServer(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithFronts(3), WithReconfig(), WithSuperUser("super:secret"))
 		r, super := attachFront(t, s.Fronts()[0]), attachFront(t, s.Fronts()[1])
-		require.Equal(t, CodeOK,
-			super.do(OpAuth, func(e *proto.Encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte("super:secret")) }))
+		require.Equal(t, CodeOK, super.do(OpAuth, digestBody("super:secret")))
 		f, _ := r.call(OpGetData, watchBody("/zookeeper/config", true))
 		require.Equal(t, initialConfig, string(f.body.Bytes()))
 		require.EqualValues(t, -1, readStat(&f.body).Version)
@@ -67,8 +66,7 @@ func TestReconfig_MembersJoinAndLeave_ErrorsInTheOrderOfTheRealServer(t *testing
 		r.closed() // the leader has left
 		super.closed()
 		super = attachFront(t, s.Fronts()[2])
-		require.Equal(t, CodeOK,
-			super.do(OpAuth, func(e *proto.Encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte("super:secret")) }))
+		require.Equal(t, CodeOK, super.do(OpAuth, digestBody("super:secret")))
 		require.Equal(t, CodeOK, super.do(OpReconfig, reconfigBody(proto.Null, proto.Null, initialConfig, f.zxid)))
 	})
 }

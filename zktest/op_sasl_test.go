@@ -18,22 +18,14 @@ func saslBody(token string) func(*proto.Encoder) {
 }
 
 func TestSASL_AuthenticatedConnection_HasItsUser(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory(), WithSASLUsers(map[string]string{"bob": "secret"}))
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		f, _ := r.call(opSASL, saslBody(""))
 		challenge := string(f.body.Bytes())
 		require.Contains(t, challenge, `realm="zk-sasl-md5"`)
 		f, _ = r.call(opSASL, saslBody(digestAnswer("bob", "secret", nonceIn(challenge))))
 		require.Equal(t, CodeOK, f.code)
 		require.Contains(t, string(f.body.Bytes()), "rspauth=")
-		create := func(e *proto.Encoder) {
-			e.Str("/mine")
-			e.Bytes(nil)
-			putACLs(e, []ACL{{proto.PermAll, "sasl", "bob"}})
-			e.Int32(0)
-		}
-		require.Equal(t, CodeOK, r.do(OpCreate, create))
+		require.Equal(t, CodeOK, r.do(OpCreate, createFor("/mine", ACL{proto.PermAll, "sasl", "bob"})))
 		require.Equal(t, CodeOK, r.do(OpGetData, watchBody("/mine", false)))
 		other := attachRaw(t, s, "", 10*time.Second)
 		require.Equal(t, CodeNoAuth, other.do(OpGetData, watchBody("/mine", false)))
@@ -42,7 +34,7 @@ func TestSASL_AuthenticatedConnection_HasItsUser(t *testing.T) {
 		nonce := nonceIn(string(f.body.Bytes()))
 		require.Equal(t, CodeAuthFailed, other.do(opSASL, saslBody(digestAnswer("bob", "wrong", nonce))))
 		other.closed()
-	})
+	}, WithSASLUsers(map[string]string{"bob": "secret"}))
 }
 
 // logIn authenticates with SASL.
@@ -113,12 +105,8 @@ func TestSASL_NamesInACLs_AreThoseOfKerberos(t *testing.T) {
 			"user": CodeOK, "service/host.name": CodeOK, "user@REALM": CodeOK, "service/host.name@REALM": CodeOK,
 			"user@REALM/host": CodeInvalidACL, "user@REALM@REALM": CodeInvalidACL,
 		} {
-			require.Equal(t, want, r.do(OpCreate, func(e *proto.Encoder) {
-				e.Str("/" + strings.ReplaceAll(id, "/", "-"))
-				e.Bytes(nil)
-				putACLs(e, []ACL{{proto.PermAll, "sasl", id}})
-				e.Int32(0)
-			}), id)
+			path := "/" + strings.ReplaceAll(id, "/", "-")
+			require.Equal(t, want, r.do(OpCreate, createFor(path, ACL{proto.PermAll, "sasl", id})), id)
 		}
 	})
 }

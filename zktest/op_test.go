@@ -25,9 +25,7 @@ func TestErrors_FirstInTheOrderOfTheRealServer(t *testing.T) {
 		}
 	}
 	all, none := anyone[0], ACL{proto.PermRead, "world", "anyone"}
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, _ *Server, r *raw) {
 		r.make("/eph", Ephemeral)
 		r.make("/full", Persistent)
 		r.make("/full/x", Persistent)
@@ -84,9 +82,7 @@ func TestErrors_FirstInTheOrderOfTheRealServer(t *testing.T) {
 }
 
 func TestZxid_EveryWriteTakesOneEvenIfItFails_ReadsTakeNone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		require.EqualValues(t, 1, s.Zxid(), "opening the session")
 		f, _ := r.call(OpCreate, createBody("/a", 0))
 		require.EqualValues(t, 2, f.zxid)
@@ -97,7 +93,7 @@ func TestZxid_EveryWriteTakesOneEvenIfItFails_ReadsTakeNone(t *testing.T) {
 			f, _ = r.call(op, watchBody("/a", true))
 			require.EqualValues(t, 3, f.zxid)
 		}
-		f, _ = r.call(OpAuth, func(e *proto.Encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte("u:p")) })
+		f, _ = r.call(OpAuth, digestBody("u:p"))
 		require.Zero(t, f.zxid)
 		f, _ = r.call(77, nil)
 		require.Equal(t, CodeUnimplemented, f.code)
@@ -107,9 +103,7 @@ func TestZxid_EveryWriteTakesOneEvenIfItFails_ReadsTakeNone(t *testing.T) {
 }
 
 func TestStat_CountsWhatZooKeeperCounts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		r.make("/p", Persistent)
 		for i := range 3 {
 			r.make(fmt.Sprintf("/p/%d", i), Persistent)
@@ -129,31 +123,15 @@ func TestStat_CountsWhatZooKeeperCounts(t *testing.T) {
 }
 
 func TestCreate_DataKeepsNullAndEmptyApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, _ *Server, r *raw) {
 		r.make("/null", Persistent)
 		f, _ := r.call(OpGetData, watchBody("/null", false))
 		require.EqualValues(t, -1, f.body.Int32())
 	})
 }
 
-func TestCreate2_RepliesWithAStat(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
-		f, _ := r.call(OpCreate2, createBody("/a", Ephemeral))
-		require.Equal(t, "/a", f.body.Str())
-		st := readStat(&f.body)
-		require.Equal(t, r.session, st.EphemeralOwner)
-		require.Equal(t, f.zxid, st.Czxid)
-	})
-}
-
 func TestSequence_CountsEveryCreateAndNoDelete(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, _ *Server, r *raw) {
 		r.make("/p", Persistent)
 		path, _ := r.create("/p/a-", PersistentSequential)
 		require.Equal(t, "/p/a-0000000000", path)
@@ -167,9 +145,7 @@ func TestSequence_CountsEveryCreateAndNoDelete(t *testing.T) {
 // TestSequence_Exhausted_RepeatsTheLastNumber: the counter sticks at its end, so other prefixes get the last number
 // again, while the same prefix finds it taken. Only two creates in one multi see it wrap.
 func TestSequence_Exhausted_RepeatsTheLastNumber(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		r.make("/p", Persistent)
 		require.NoError(t, s.SetCversion("/p", math.MaxInt32-2))
 		for _, want := range []string{"2147483645", "2147483646", "2147483647"} {
@@ -193,9 +169,7 @@ func TestSequence_Exhausted_RepeatsTheLastNumber(t *testing.T) {
 }
 
 func TestMulti_AllOrNothingUnderOneZxid(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		f, _ := r.call(OpMulti, multiBody(
 			part{OpCreate, createBody("/a", Persistent)},
 			part{OpCreate, createBody("/a/n-", PersistentSequential)},
@@ -248,14 +222,12 @@ func TestMulti_TTLFlagUnderThePlainCode_BreaksIt(t *testing.T) {
 		ReleaseDebian: CodeOK, Release38: CodeMarshallingError,
 		Release39: CodeMarshallingError,
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := Run(t, InMemory(), WithRelease(release))
-			r := attachRaw(t, s, "", 10*time.Second)
+		inBubble(t, func(t *testing.T, s *Server, r *raw) {
 			broken := part{OpCreate, createBody("/t", PersistentTTL)}
 			require.Equal(t, CodeMarshallingError, r.do(OpMulti, multiBody(part{OpCreate, createBody("/a", 0)}, broken)))
 			require.False(t, s.Exists("/a"))
 			require.Equal(t, want, r.do(OpMulti, multiBody(part{OpDelete, versionBody("/none", -1)}, broken)), release)
-		})
+		}, WithRelease(release))
 	}
 }
 
@@ -263,9 +235,7 @@ func TestMulti_TTLFlagUnderThePlainCode_BreaksIt(t *testing.T) {
 // before it has a zxid. 3.8 returns the error with an empty list of results, 3.9 without one.
 func TestMulti_NullACL_BreaksItWithoutAZxid(t *testing.T) {
 	for release, left := range map[Release]int{Release38: 9, Release39: 0} {
-		synctest.Test(t, func(t *testing.T) {
-			s := Run(t, InMemory(), WithRelease(release))
-			r := attachRaw(t, s, "", 10*time.Second)
+		inBubble(t, func(t *testing.T, s *Server, r *raw) {
 			before := s.Zxid()
 			f, _ := r.call(OpMulti, multiBody(part{OpCreate, func(e *proto.Encoder) {
 				e.Str("/a")
@@ -276,7 +246,7 @@ func TestMulti_NullACL_BreaksItWithoutAZxid(t *testing.T) {
 			require.Equal(t, CodeMarshallingError, f.code)
 			require.Len(t, f.body.B, left)
 			require.Equal(t, before, s.Zxid())
-		})
+		}, WithRelease(release))
 	}
 }
 
@@ -284,20 +254,16 @@ func TestMulti_NullACL_BreaksItWithoutAZxid(t *testing.T) {
 // results, and 3.9 none.
 func TestMulti_NullPath_BreaksIt(t *testing.T) {
 	for release, left := range map[Release]int{ReleaseDebian: 9, Release38: 9, Release39: 0} {
-		synctest.Test(t, func(t *testing.T) {
-			s := Run(t, InMemory(), WithRelease(release))
-			r := attachRaw(t, s, "", 10*time.Second)
+		inBubble(t, func(t *testing.T, _ *Server, r *raw) {
 			f, _ := r.call(OpMulti, multiBody(part{OpDelete, versionBody(proto.Null, -1)}))
 			require.Equal(t, CodeMarshallingError, f.code)
 			require.Len(t, f.body.B, left)
-		})
+		}, WithRelease(release))
 	}
 }
 
 func TestMultiRead_AnswersEachForItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, _ *Server, r *raw) {
 		f, _ := r.call(OpMultiRead, multiBody(part{OpGetData, watchBody("/none", false)},
 			part{OpGetChildren, watchBody("/", false)}))
 		require.EqualValues(t, -1, f.body.Int32())
@@ -315,22 +281,14 @@ func TestACL_DigestAuthAndSuper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithSuperUser("root:root"))
 		r, super := attachRaw(t, s, "", 10*time.Second), attachRaw(t, s, "", 10*time.Second)
-		auth := func(r *raw, credential string) Code {
-			return r.do(OpAuth, func(e *proto.Encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte(credential)) })
-		}
-		secret := func(e *proto.Encoder) {
-			e.Str("/s")
-			e.Bytes(nil)
-			putACLs(e, []ACL{{proto.PermAll, "auth", ""}})
-			e.Int32(0)
-		}
+		secret := createFor("/s", ACL{proto.PermAll, "auth", ""})
 		require.Equal(t, CodeInvalidACL, r.do(OpCreate, secret), "no identity yet")
-		require.Equal(t, CodeOK, auth(r, "bob:secret"))
+		require.Equal(t, CodeOK, r.do(OpAuth, digestBody("bob:secret")))
 		require.Equal(t, CodeOK, r.do(OpCreate, secret))
 		n, _ := s.Node("/s")
 		require.Equal(t, []ACL{{proto.PermAll, "digest", s.cfg.Access.Digest("bob:secret")}}, n.ACL)
 		require.Equal(t, CodeNoAuth, super.do(OpGetData, watchBody("/s", false)))
-		require.Equal(t, CodeOK, auth(super, "root:root"))
+		require.Equal(t, CodeOK, super.do(OpAuth, digestBody("root:root")))
 		require.Equal(t, CodeOK, super.do(OpGetData, watchBody("/s", false)))
 
 		require.Equal(t, CodeOK, r.do(OpSetACL, func(e *proto.Encoder) {
@@ -354,8 +312,7 @@ func TestACL_DigestOfAnotherHash(t *testing.T) {
 		require.Equal(t, "super:wjySwxg860UATFtciuZ1lpzrCHrPeov6SPu/ZD56uig=", s.cfg.Access.Digest("super:test"))
 		r := attachRaw(t, s, "", 10*time.Second)
 		super := func(credential string) Code {
-			require.Equal(t, CodeOK,
-				r.do(OpAuth, func(e *proto.Encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte(credential)) }))
+			require.Equal(t, CodeOK, r.do(OpAuth, digestBody(credential)))
 			return r.do(OpSetACL, func(e *proto.Encoder) { e.Str("/zookeeper/config"); putACLs(e, anyone); e.Int32(-1) })
 		}
 		require.Equal(t, CodeNoAuth, super("super:wrong"))

@@ -11,9 +11,7 @@ import (
 )
 
 func TestWatch_EachChange_BringsItsEventOnceAndBeforeTheReply(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, _ *Server, r *raw) {
 		data := func(path string) { r.run(OpExists, watchBody(path, true)) }
 		child := func(path string) { require.Equal(t, CodeOK, r.do(OpGetChildren, watchBody(path, true))) }
 		for _, c := range []struct {
@@ -41,9 +39,7 @@ func TestWatch_EachChange_BringsItsEventOnceAndBeforeTheReply(t *testing.T) {
 }
 
 func TestWatch_FailedWritesAndSetACL_BringNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		r.make("/a", Persistent)
 		r.run(OpGetData, watchBody("/a", true))
 		r.run(OpGetChildren, watchBody("/a", true))
@@ -65,9 +61,7 @@ func TestWatch_FailedWritesAndSetACL_BringNothing(t *testing.T) {
 }
 
 func TestWatch_ExistsOnAMissingNode_IsSetAndGetDataIsNot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		require.Equal(t, CodeNoNode, r.do(OpExists, watchBody("/a", true)))
 		require.Equal(t, CodeNoNode, r.do(OpGetData, watchBody("/b", true)))
 		require.Equal(t, CodeNoNode, r.do(OpGetChildren, watchBody("/b", true)))
@@ -80,24 +74,15 @@ func TestWatch_ExistsOnAMissingNode_IsSetAndGetDataIsNot(t *testing.T) {
 }
 
 func TestWatch_WithoutReadPermission_EventIsWithheld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, _ *Server, r *raw) {
 		r.run(OpExists, watchBody("/a", true))
-		_, events := r.call(OpCreate, func(e *proto.Encoder) {
-			e.Str("/a")
-			e.Bytes(nil)
-			putACLs(e, []ACL{{proto.PermAll &^ proto.PermRead, "world", "anyone"}})
-			e.Int32(0)
-		})
+		_, events := r.call(OpCreate, createFor("/a", ACL{proto.PermAll &^ proto.PermRead, "world", "anyone"}))
 		require.Empty(t, events)
 	})
 }
 
 func TestSetWatches_TellsWhatWasMissedInOrderAndArmsTheRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		for _, path := range []string{"/changed", "/same", "/deleted"} {
 			r.make(path, Persistent)
 		}
@@ -172,9 +157,7 @@ func TestAddWatch_PersistentAndRecursive_StayUntilRemoved(t *testing.T) {
 
 func TestAddWatch_BesideAOneShotWatch_DependsOnTheRelease(t *testing.T) {
 	for release, events := range map[Release]int{Release38: 1, Release39: 2} {
-		synctest.Test(t, func(t *testing.T) {
-			s := Run(t, InMemory(), WithRelease(release))
-			r := attachRaw(t, s, "", 10*time.Second)
+		inBubble(t, func(t *testing.T, s *Server, r *raw) {
 			r.make("/a", Persistent)
 			r.run(OpAddWatch, versionBody("/a", 0))
 			r.run(OpGetData, watchBody("/a", true))
@@ -182,14 +165,12 @@ func TestAddWatch_BesideAOneShotWatch_DependsOnTheRelease(t *testing.T) {
 			require.NoError(t, s.Set("/a", nil))
 			_, got := r.call(OpPing, nil)
 			require.Len(t, got, events)
-		})
+		}, WithRelease(release))
 	}
 }
 
 func TestSetWatches2_ArmsPersistentWatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		require.Equal(t, CodeOK, r.do(OpSetWatches2, func(e *proto.Encoder) {
 			e.Int64(0)
 			for _, list := range [][]string{nil, nil, nil, {"/p"}, {"/r"}} {

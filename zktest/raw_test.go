@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -72,6 +73,15 @@ type frame struct {
 type event struct {
 	kind Event
 	path string
+}
+
+// inBubble runs a test in virtual time, with a server that has one client.
+func inBubble(t *testing.T, test func(t *testing.T, s *Server, r *raw), options ...Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, append(options, InMemory())...)
+		test(t, s, attachRaw(t, s, "", 10*time.Second))
+	})
 }
 
 // dialRaw opens a connection without a handshake.

@@ -28,14 +28,6 @@ func TestRelease_IsKnownByItsNumber(t *testing.T) {
 // it.
 func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 	mine := ACL{Perms: proto.PermAll, Scheme: "digest", ID: "u:x"}
-	body := func(path string, acl ACL) func(*proto.Encoder) {
-		return func(e *proto.Encoder) {
-			e.Str(path)
-			e.Bytes(nil)
-			putACLs(e, []ACL{acl})
-			e.Int32(0)
-		}
-	}
 	for _, difference := range []struct {
 		name          string
 		before, since []Release
@@ -57,7 +49,7 @@ func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 			[]Release{"3.8.4", "3.9.2"},
 			func(t *testing.T, _ *Server, r *raw) bool {
 				t.Helper()
-				require.Equal(t, CodeOK, r.do(OpCreate, body("/blind", mine)))
+				require.Equal(t, CodeOK, r.do(OpCreate, createFor("/blind", mine)))
 				return r.do(OpExists, watchBody("/blind", false)) == CodeNoAuth
 			},
 		},
@@ -68,7 +60,7 @@ func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 			func(t *testing.T, s *Server, r *raw) bool {
 				t.Helper()
 				require.Equal(t, CodeNoNode, r.do(OpExists, watchBody("/blind", true)))
-				_, events := r.call(OpCreate, body("/blind", mine))
+				_, events := r.call(OpCreate, createFor("/blind", mine))
 				require.True(t, s.Exists("/blind"))
 				return len(events) == 0
 			},
@@ -101,7 +93,7 @@ func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 			[]Release{"3.9.0", "3.9.5"},
 			func(t *testing.T, s *Server, r *raw) bool {
 				t.Helper()
-				require.Equal(t, CodeOK, r.do(OpCreate, body("/a", mine)))
+				require.Equal(t, CodeOK, r.do(OpCreate, createFor("/a", mine)))
 				for _, path := range []string{"/", "/zookeeper", "/zookeeper/quota", "none"} {
 					require.Equal(t, CodeBadArguments, r.do(OpDeleteContainer, pathBody(path)))
 				}
@@ -127,7 +119,7 @@ func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 			[]Release{"3.8.7", "3.9.6"},
 			func(t *testing.T, _ *Server, r *raw) bool {
 				t.Helper()
-				require.Equal(t, CodeOK, r.do(OpCreate, body("/blind", mine)))
+				require.Equal(t, CodeOK, r.do(OpCreate, createFor("/blind", mine)))
 				_, events := r.call(OpSetWatches, func(e *proto.Encoder) {
 					e.Int64(0)
 					for _, path := range []string{"/blind", "/blind", "/none"} { // data, existence, children
@@ -179,8 +171,8 @@ func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 			[]Release{"3.9.4"},
 			func(t *testing.T, _ *Server, r *raw) bool {
 				t.Helper()
-				require.Equal(t, CodeInvalidACL, r.do(OpCreate, body("/a", ACL{proto.PermAll, "ip", "1:2"})))
-				return r.do(OpCreate, body("/a", ACL{proto.PermAll, "ip", "fe80::/10"})) == CodeOK
+				require.Equal(t, CodeInvalidACL, r.do(OpCreate, createFor("/a", ACL{proto.PermAll, "ip", "1:2"})))
+				return r.do(OpCreate, createFor("/a", ACL{proto.PermAll, "ip", "fe80::/10"})) == CodeOK
 			},
 		},
 	} {

@@ -68,13 +68,6 @@ func askWordAt(t *testing.T, addr, word string) string {
 	return string(p)
 }
 
-func TestStart_WithoutOptions_ListensOnItsAddress(t *testing.T) {
-	s, err := Start()
-	require.NoError(t, err)
-	t.Cleanup(s.Close)
-	require.Equal(t, CodeOK, attachTCP(t, s.Addr()).do(OpPing, nil))
-}
-
 func TestAddr_InMemory_RefusesRealConnections(t *testing.T) {
 	s := Run(t, InMemory())
 	_, err := net.Dial("tcp", s.Addr())

@@ -21,32 +21,6 @@ func TestConnect_TimeoutOutOfRange_IsClamped(t *testing.T) {
 	})
 }
 
-func TestConnect_ReadOnlyFlag_IsEchoedOnlyIfSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		for _, flag := range []bool{false, true} {
-			r := dialRaw(t, s, "")
-			r.send(func(e *proto.Encoder) {
-				e.Int32(0)
-				e.Int64(0)
-				e.Int32(10_000)
-				e.Int64(0)
-				e.Bytes(make([]byte, 16))
-				if flag {
-					e.Bool(true)
-				}
-			})
-			p, err := r.recv()
-			require.NoError(t, err)
-			if flag {
-				require.Len(t, p, 37)
-			} else {
-				require.Len(t, p, 36)
-			}
-		}
-	})
-}
-
 func TestConnect_ClientThatHasSeenMore_IsTurnedAwayWithoutAReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())
@@ -154,9 +128,7 @@ func TestExpiry_DeletesAllNodesInOneTransactionThenClosesTheConnection(t *testin
 }
 
 func TestCloseSession_RepliesThenCloses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		r.make("/e", Ephemeral)
 		require.Equal(t, CodeOK, r.do(OpExists, watchBody("/e", true)))
 		f, events := r.call(OpCloseSession, nil)

@@ -2,8 +2,6 @@ package zktest
 
 import (
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -27,9 +25,7 @@ func setQuota(t *testing.T, s *Server, path, limits string) func() string {
 }
 
 func TestQuota_CountsNodesAndBytesBelowItsPath(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		r.make("/a", Persistent)
 		r.make("/a/x", Persistent)
 		require.Equal(t, CodeOK, r.do(OpSetData, setBody("/a/x", []byte("12345"), -1)))
@@ -48,9 +44,7 @@ func TestQuota_CountsNodesAndBytesBelowItsPath(t *testing.T) {
 }
 
 func TestQuota_HardLimitsEnforced_RefuseCreatesAndSets(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory(), WithQuotas())
-		r := attachRaw(t, s, "", 10*time.Second)
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
 		r.make("/a", Persistent)
 		setQuota(t, s, "/a", "count=-1,bytes=-1=;byteHardLimit=4;countHardLimit=2")
 		r.make("/a/x", Persistent)
@@ -60,5 +54,5 @@ func TestQuota_HardLimitsEnforced_RefuseCreatesAndSets(t *testing.T) {
 		require.Equal(t, CodeQuotaExceeded, r.do(OpSetData, setBody("/a/x", []byte("5"), 77)), "before the version")
 		require.Equal(t, CodeOK, r.do(OpSetData, setBody("/a", []byte("432"), -1)))
 		require.Equal(t, CodeOK, r.do(OpSetData, setBody("/a/x", []byte("5"), -1)))
-	})
+	}, WithQuotas())
 }

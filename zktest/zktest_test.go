@@ -71,36 +71,6 @@ func TestClient_CallsOfGoZookeeper_Work(t *testing.T) {
 	})
 }
 
-func TestSession_NothingHeard_ExpiresOnTheTickAfterItsTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		s := zktest.Run(t, zktest.InMemory())
-		c := client(t, s, "a", 10*time.Second)
-		_, err := c.Create("/e", nil, zk.FlagEphemeral, open)
-		require.NoError(t, err)
-		s.Stall(zktest.Label("a"), zktest.Both)
-		time.Sleep(12*time.Second - time.Since(start) - 1)
-		require.True(t, s.Exists("/e"))
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		require.False(t, s.Exists("/e"))
-		s.Heal(zktest.Label("a"))
-		time.Sleep(5 * time.Second)
-		require.NotZero(t, s.SessionOf("a"))
-	})
-}
-
-func TestBubble_AVirtualDayWithFiveClients_TakesLittle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Run(t, zktest.InMemory())
-		for _, name := range []string{"a", "b", "c", "d", "e"} {
-			client(t, s, name, 20*time.Second)
-		}
-		time.Sleep(24 * time.Hour)
-		require.Len(t, s.Sessions(), 5)
-	})
-}
-
 func TestClient_ReplyToAProtectedCreateLost_FindsItsNodeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := zktest.Run(t, zktest.InMemory())

@@ -48,9 +48,6 @@ required.`,
 			if flags.token <= 0 {
 				return exit.Usagef("want --token: zkr status %s shows it", args[0])
 			}
-			if err := conn.ValidatePath(args[0]); err != nil {
-				return exit.With(exit.Usage, err)
-			}
 			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
 				return a.breakContender(ctx, client, args[0], flags)
 			})

@@ -48,13 +48,11 @@ func keyOf(t *testing.T, file string) string {
 // TestServe_TheKeyIsInNoLog: without a terminal, standard output and standard error go to the journal.
 func TestServe_TheKeyIsInNoLog(t *testing.T) {
 	srv := zktest.Run(t)
-	status, out, errs := run(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break")
-	require.Equal(t, exit.Usage, status)
+	out, errs := ends(t, exit.Usage, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break")
 	require.Empty(t, out)
 	require.Contains(t, errs, "give --break-key-file")
-	status, _, errs = run(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break", "--break-key-file",
+	_, errs = ends(t, exit.Usage, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break", "--break-key-file",
 		t.TempDir())
-	require.Equal(t, exit.Usage, status)
 	require.Contains(t, errs, "want a regular file")
 	term := inTerminal(t, command(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break"))
 	eventually(t, "the terminal shows it",
@@ -64,7 +62,7 @@ func TestServe_TheKeyIsInNoLog(t *testing.T) {
 // TestServe_WrongKeys: wrong keys are logged, at most one per second, and do not lock out the right key.
 func TestServe_WrongKeys(t *testing.T) {
 	srv := zktest.Run(t)
-	token, _, _ := holder(t, srv)
+	token := locked(t, srv, "/q", "web1/42").Token().String()
 	file := filepath.Join(t.TempDir(), "key")
 	client, z := sidecarClient(t, srv.Addr(), "--allow-break", "--break-key-file", file)
 	key, post := keyOf(t, file), breakOf(t, client)
@@ -100,70 +98,39 @@ func TestServe_WrongKeys(t *testing.T) {
 // TestServe_Break: nothing is deleted without the key, from another origin, or without confirmation.
 func TestServe_Break(t *testing.T) {
 	srv := zktest.Run(t)
-	token, _, done := holder(t, srv)
+	h := locked(t, srv, "/q", "web1/42")
+	token := h.Token().String()
 	file := filepath.Join(t.TempDir(), "key")
 	client, z := sidecarClient(t, srv.Addr(), "--allow-break", "--break-key-file", file, "--ui-root", "/q")
 	post := breakOf(t, client)
 	nextEvent(t, eventsOf(t, client, "/ui/events"), `"break":true`)
-	key, is := keyOf(t, file), "application/json"
+	key := keyOf(t, file)
+	good := []string{"Content-Type", "application/json", keyHeader, key}
 	named := `"path":"/q","token":"` + token + `"`
+	confirmed := "{" + named + `,"confirm":true}`
 	for _, c := range []struct {
 		name, body string
 		headers    []string
 		want       int
 		words      string
 	}{
+		{"a form", confirmed, []string{"Content-Type", "text/plain", keyHeader, key}, http.StatusUnsupportedMediaType, ""},
+		{"another site", confirmed, append(good, "Origin", "http://evil.example"), http.StatusForbidden, "cross-origin"},
 		{
-			"a form", "{" + named + `,"confirm":true}`,
-			[]string{"Content-Type", "text/plain", keyHeader, key},
-			http.StatusUnsupportedMediaType, "",
-		},
-		{
-			"another site", "{" + named + `,"confirm":true}`,
-			[]string{"Content-Type", is, keyHeader, key, "Origin", "http://evil.example"},
+			"another site, as the browser says", confirmed, append(good, "Sec-Fetch-Site", "cross-site"),
 			http.StatusForbidden, "cross-origin",
 		},
+		{"no JSON", "path=/q", good, http.StatusBadRequest, "the body"},
+		{"another field", "{" + named + `,"all":true}`, good, http.StatusBadRequest, "all"},
+		{"no token", `{"path":"/q","confirm":true}`, good, http.StatusBadRequest, "want the token"},
+		{"no path", `{"path":"q","token":"1"}`, good, http.StatusBadRequest, "q"},
+		{"beside the page", `{"path":"/qq","token":"1","confirm":true}`, good, http.StatusForbidden, "not below /q"},
 		{
-			"another site, as the browser says", "{" + named + `,"confirm":true}`,
-			[]string{"Content-Type", is, keyHeader, key, "Sec-Fetch-Site", "cross-site"},
-			http.StatusForbidden, "cross-origin",
-		},
-		{"no JSON", "path=/q", []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "the body"},
-		{
-			"another field", "{" + named + `,"all":true}`,
-			[]string{"Content-Type", is, keyHeader, key},
-			http.StatusBadRequest,
-			"all",
-		},
-		{
-			"no token", `{"path":"/q","confirm":true}`,
-			[]string{"Content-Type", is, keyHeader, key},
-			http.StatusBadRequest,
-			"want the token",
-		},
-		{"no path", `{"path":"q","token":"1"}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "q"},
-		{
-			"beside the page", `{"path":"/qq","token":"1","confirm":true}`,
-			[]string{"Content-Type", is, keyHeader, key},
-			http.StatusForbidden, "not below /q",
-		},
-		{
-			"another token", `{"path":"/q","token":"7","confirm":true}`,
-			[]string{"Content-Type", is, keyHeader, key},
+			"another token", `{"path":"/q","token":"7","confirm":true}`, good,
 			http.StatusConflict, "no contender has the token 7",
 		},
-		{
-			"alive", "{" + named + `,"confirm":true}`,
-			[]string{"Content-Type", is, keyHeader, key},
-			http.StatusConflict,
-			"all the same, tick the box",
-		},
-		{
-			"a look", "{" + named + `}`,
-			[]string{"Content-Type", is, keyHeader, key, "Origin", "http://zkr"},
-			http.StatusOK,
-			`"alive":"alive"`,
-		},
+		{"alive", confirmed, good, http.StatusConflict, "all the same, tick the box"},
+		{"a look", "{" + named + `}`, append(good, "Origin", "http://zkr"), http.StatusOK, `"alive":"alive"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, text := post(c.body, c.headers...)
@@ -172,8 +139,8 @@ func TestServe_Break(t *testing.T) {
 			require.Len(t, srv.Children("/q"), 1)
 		})
 	}
-	status, text := post("{"+named+`,"confirm":true,"alive":true,"reason":"a test"}`, "Content-Type", is, keyHeader, key,
-		"Sec-Fetch-Site", "same-origin")
+	status, text := post("{"+named+`,"confirm":true,"alive":true,"reason":"a test"}`,
+		append(good, "Sec-Fetch-Site", "same-origin")...)
 	require.Equal(t, http.StatusOK, status, text)
 	var answer struct {
 		ID, Token, Error string
@@ -187,13 +154,13 @@ func TestServe_Break(t *testing.T) {
 	require.Empty(t, srv.Children("/q"))
 	require.Contains(t, z.err.String(), `reason="a test"`)
 	require.NotContains(t, z.err.String(), key, "no log has the key")
-	<-done
+	<-h.Done()
 }
 
 // TestServe_BreakIsNotAllowed: without the flag, the page is read-only and shows no buttons.
 func TestServe_BreakIsNotAllowed(t *testing.T) {
 	srv := zktest.Run(t)
-	token, _, _ := holder(t, srv)
+	token := locked(t, srv, "/q", "web1/42").Token().String()
 	client, z := sidecarClient(t, srv.Addr())
 	require.NotContains(t, nextEvent(t, eventsOf(t, client, "/ui/events")), `"break"`)
 	status, text := breakOf(t, client)(`{"path":"/q","token":"`+token+`","alive":true,"confirm":true}`, "Content-Type",

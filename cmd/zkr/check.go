@@ -71,8 +71,8 @@ func pairs(path, token string) ([]pathToken, error) {
 		if err != nil || number <= 0 {
 			return nil, exit.Usagef("--token %s: want a number above 0", tokens[i])
 		}
-		if err := conn.ValidatePath(paths[i]); err != nil {
-			return nil, exit.With(exit.Usage, err)
+		if err := validPaths(paths[i]); err != nil {
+			return nil, err
 		}
 		all[i] = pathToken{paths[i], number}
 	}

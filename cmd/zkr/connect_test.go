@@ -38,9 +38,7 @@ func TestConnect_NamesFlags(t *testing.T) {
 	srv := zktest.Run(t)
 	auth := filepath.Join(t.TempDir(), "auth")
 	require.NoError(t, os.WriteFile(auth, []byte("nosuch:alice:secret\n"), 0o600))
-	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithAuth("digest", "bob:secret"), conn.WithLogger(silent))
-	require.NoError(t, err)
-	defer c.Close()
+	c := dial(t, srv, conn.WithAuth("digest", "bob:secret"))
 	acl, err := parseACL("auth::cdrwa")
 	require.NoError(t, err)
 	_, err = c.Create(t.Context(), "/private", nil, 0, acl...)
@@ -62,8 +60,7 @@ func TestConnect_NamesFlags(t *testing.T) {
 			"invalid ACL specified: see --acl, and --auth-file for the scheme auth\n",
 		},
 	} {
-		status, _, errs := run(t, srv.Addr(), x.args...)
-		assert.Equal(t, exit.NoAccess, status)
+		_, errs := ends(t, exit.NoAccess, srv.Addr(), x.args...)
 		assert.Contains(t, errs, x.says)
 		assert.NotContains(t, errs, "With")
 	}
@@ -72,19 +69,16 @@ func TestConnect_NamesFlags(t *testing.T) {
 // TestConnect_TellsOfAMissingChroot: a typo in the chroot would create a second tree whose locks are all free.
 func TestConnect_TellsOfAMissingChroot(t *testing.T) {
 	srv := zktest.Run(t)
-	status, out, errs := run(t, srv.Addr()+"/ap", "status", "/p")
-	require.Zero(t, status)
+	out, errs := ends(t, 0, srv.Addr()+"/ap", "status", "/p")
 	assert.Contains(t, out, "/p: free, as there is no such node")
 	assert.Contains(t, errs, "chroot=/ap")
-	status, _, errs = run(t, srv.Addr()+"/ap", "lock", "--require-chroot", "/p", "--", "true")
-	assert.Equal(t, exit.Failure, status)
+	_, errs = ends(t, exit.Failure, srv.Addr()+"/ap", "lock", "--require-chroot", "/p", "--", "true")
 	assert.Contains(t, errs, "the chroot /ap does not exist")
 	_, _, errs = run(t, srv.Addr()+"/ap", "lock", "/p", "--", "true")
 	assert.Contains(t, errs, "chroot=/ap")
 	_, _, errs = run(t, srv.Addr()+"/ap", "lock", "/p", "--", "true")
 	assert.Empty(t, errs, "it is there now")
-	status, _, errs = run(t, srv.Addr()+"/ap", "lock", "--require-chroot", "/p", "--", "true")
-	assert.Zero(t, status, errs)
+	ends(t, 0, srv.Addr()+"/ap", "lock", "--require-chroot", "/p", "--", "true")
 	_, out, errs = run(t, srv.Addr()+"/apq", "__complete", "lock", "/")
 	assert.NotContains(t, out+errs, "/apq", "a message would disturb the line that is typed")
 }

@@ -35,15 +35,10 @@ reports the exact limits, and dump reports which sessions are alive.
 Exit status: 0 if all is well, 1 if there are findings, 69 if no server grants a session within
 --connect-timeout, which defaults to 5 s here.`,
 		Args: func(_ *cobra.Command, args []string) error {
-			switch {
-			case len(args) > 1:
+			if len(args) > 1 {
 				return exit.Usagef("want one PATH at most, got %s", words(args))
-			case len(args) == 1:
-				if err := conn.ValidatePath(args[0]); err != nil {
-					return exit.With(exit.Usage, err)
-				}
 			}
-			return nil
+			return validPaths(args...)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, done := a.signals.Context(cmd.Context())

@@ -11,14 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 func TestDoctor_Well(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFronts(3))
-	status, out, errs := run(t, srv.Addrs(), "doctor", "/q")
-	require.Zero(t, status, out+errs)
+	out, _ := ends(t, 0, srv.Addrs(), "doctor", "/q")
 	require.Regexp(t, `(?s)^SERVER.*follower.*leader.*4000 to 40000 ms, tick 2000 ms.*\nflag: --tick-time 2000ms lets `+
 		`.*\nclock: the leader's is \S+ (ahead of|behind) ours, to within \S+\nall is well\n$`, out)
 	require.Empty(t, srv.Tree("/zkr-doctor"))
@@ -28,8 +26,7 @@ func TestDoctor_Well(t *testing.T) {
 // TestDoctor_OneServer: doctor prints what a single server fails to report or lacks.
 func TestDoctor_OneServer(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFourLetterWords("srvr"))
-	status, out, errs := run(t, srv.Addr()+",127.0.0.1:1", "doctor")
-	require.Equal(t, 1, status, errs)
+	out, _ := ends(t, 1, srv.Addr()+",127.0.0.1:1", "doctor")
 	require.Contains(t, out, "up to 40s")
 	require.Contains(t, out, "127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused")
 }
@@ -37,8 +34,7 @@ func TestDoctor_OneServer(t *testing.T) {
 // TestDoctor_Unknown: doctor does not report that all is well if the servers have not listed the live sessions.
 func TestDoctor_Unknown(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFourLetterWords("srvr"))
-	status, out, errs := run(t, srv.Addr(), "doctor", "/q")
-	require.Zero(t, status, errs)
+	out, _ := ends(t, 0, srv.Addr(), "doctor", "/q")
 	require.Contains(t, out, "sessions: not known")
 	require.Contains(t, out, "dump")
 	require.NotContains(t, out, "all is well")
@@ -47,22 +43,18 @@ func TestDoctor_Unknown(t *testing.T) {
 // TestDoctor_Ghost: two servers with different trees simulate an ensemble whose servers differ.
 func TestDoctor_Ghost(t *testing.T) {
 	with, without := zktest.Run(t), zktest.Run(t)
-	c, err := conn.Dial(t.Context(), with.Addr(), conn.WithLogger(silent))
-	require.NoError(t, err)
-	defer c.Close()
+	c := dial(t, with)
 	require.NoError(t, c.CreateAll(t.Context(), "/q", nil))
-	_, err = c.Create(t.Context(), "/q/lock-", []byte("web1/42"), 3)
+	_, err := c.Create(t.Context(), "/q/lock-", []byte("web1/42"), 3)
 	require.NoError(t, err)
-	status, out, errs := run(t, with.Addr()+","+without.Addr(), "doctor", "/q")
-	require.Equal(t, 1, status, errs)
+	out, _ := ends(t, 1, with.Addr()+","+without.Addr(), "doctor", "/q")
 	require.Contains(t, out, "2 servers say that they lead")
 	require.Contains(t, out, "ghost: /q/lock-0000000000 is on "+with.Addr()+", and not on "+without.Addr())
 }
 
 // TestDoctor_NoSession: without a session, doctor still prints what each server reports.
 func TestDoctor_NoSession(t *testing.T) {
-	status, out, errs := run(t, "127.0.0.1:1,127.0.0.1:2", "doctor", "--connect-timeout=0.2", "/q")
-	require.Equal(t, exit.Unreachable, status)
+	out, errs := ends(t, exit.Unreachable, "127.0.0.1:1,127.0.0.1:2", "doctor", "--connect-timeout=0.2", "/q")
 	require.Regexp(t, `(?s)^SERVER.*\n127.0.0.1:1 .*\n127.0.0.1:2 .*\nclock: not compared`, out)
 	require.Contains(t, out, "127.0.0.1:2: dial tcp 127.0.0.1:2: connect: connection refused")
 	require.Contains(t, errs, "zkr: connect to 127.0.0.1:1,127.0.0.1:2: no session within")
@@ -73,12 +65,10 @@ func TestDoctor_NoMajority(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFronts(3))
 	alone := srv.Fronts()[2]
 	alone.Isolate()
-	status, out, errs := run(t, srv.Addrs(), "doctor")
-	require.Equal(t, 1, status, errs)
+	out, _ := ends(t, 1, srv.Addrs(), "doctor")
 	require.Contains(t, out,
 		alone.Addr()+": it does not serve: it is starting, or it has no contact with a majority of the servers\n")
-	status, out, _ = run(t, alone.Addr(), "doctor", "--connect-timeout=0.2")
-	require.Equal(t, exit.Unreachable, status)
+	out, _ = ends(t, exit.Unreachable, alone.Addr(), "doctor", "--connect-timeout=0.2")
 	require.Contains(t, out, "not serving")
 }
 
@@ -89,22 +79,16 @@ func TestDoctor_Access(t *testing.T) {
 	auth := filepath.Join(t.TempDir(), "auth")
 	require.NoError(t, os.WriteFile(auth, []byte("sasl:bob:secret\n"), 0o600))
 	as := []string{"--auth-file", auth, "--acl", "sasl:bob:cdrwa,sasl:eve:rd,world:anyone:r"}
-	status, _, errs := run(t, srv.Addr(), append([]string{"lock"}, append(as, "/mine", "--", "true")...)...)
-	require.Zero(t, status, errs)
-	status, _, errs = run(t, srv.Addr(), "lock", "/open", "--", "true")
-	require.Zero(t, status, errs)
+	ends(t, 0, srv.Addr(), append([]string{"lock"}, append(as, "/mine", "--", "true")...)...)
+	ends(t, 0, srv.Addr(), "lock", "/open", "--", "true")
 
-	status, out, errs := run(t, srv.Addr(), append([]string{"doctor", "/mine"}, as...)...)
-	require.Zero(t, status, out+errs)
+	out, _ := ends(t, 0, srv.Addr(), append([]string{"doctor", "/mine"}, as...)...)
 	require.Contains(t, out, "access: sasl:bob, sasl:eve may delete the contenders below /mine\nall is well\n")
-	status, out, errs = run(t, srv.Addr(), append([]string{"doctor", "/open"}, as...)...)
-	require.Equal(t, 1, status, errs)
+	out, _ = ends(t, 1, srv.Addr(), append([]string{"doctor", "/open"}, as...)...)
 	require.Contains(t, out, "access: world:anyone may delete the contenders below /open, not only who zkr is")
-	status, out, errs = run(t, srv.Addr(), "doctor", "/open")
-	require.Zero(t, status, errs)
+	out, _ = ends(t, 0, srv.Addr(), "doctor", "/open")
 	require.Contains(t, out, "access: world:anyone may delete the contenders below /open\nall is well\n")
-	status, out, errs = run(t, srv.Addr(), "doctor", "/mine")
-	require.Zero(t, status, out+errs)
+	ends(t, 0, srv.Addr(), "doctor", "/mine")
 	able, open := deleters([]zk.ACL{
 		{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"},
 		{Perms: zk.PermAdmin, Scheme: "digest", ID: "bob:hash"},

@@ -15,7 +15,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -24,14 +23,7 @@ func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 	srv := zktest.Run(t)
 	auth := filepath.Join(t.TempDir(), "auth")
 	require.NoError(t, os.WriteFile(auth, []byte("# for tests\ndigest:alice:secret\n"), 0o600))
-	held := func(path string) string { // a lock that another holder has, and its token
-		m, err := mutex.New(dial(t, srv), path)
-		require.NoError(t, err)
-		h, err := m.Lock(t.Context())
-		require.NoError(t, err)
-		return h.Token().String()
-	}
-	token := held("/held")
+	token := locked(t, srv, "/held", "alice").Token().String()
 	_, err := dial(t, srv, conn.WithAuth("digest", "bob:secret")).Create(t.Context(), "/private", nil, 0,
 		zk.ACL{Perms: zk.PermAll, Scheme: "auth"})
 	require.NoError(t, err)
@@ -48,11 +40,6 @@ func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 		{"several paths, tried", []string{"lock", "--try", "--path", "/p", "--path", "/q", "--", "true"}, 0},
 		{"not found", []string{"lock", "/p", "--", "no-such-program"}, exit.NotFound},
 		{"cannot run", []string{"lock", "/p", "--", "/etc/passwd"}, exit.CannotRun},
-		{"no program", []string{"lock", "/p"}, exit.Usage},
-		{"no path", []string{"lock", "--", "true"}, exit.Usage},
-		{"relative path", []string{"lock", "p", "--", "true"}, exit.Usage},
-		{"unknown flag", []string{"lock", "--such", "/p", "--", "true"}, exit.Usage},
-		{"unknown verb", []string{"such"}, exit.Usage},
 		{"help for an unknown verb", []string{"help", "such"}, exit.Usage},
 		{"help for a verb", []string{"help", "lock"}, 0},
 		{"completion for an unknown shell", []string{"completion", "such"}, exit.Usage},
@@ -64,21 +51,15 @@ func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 			[]string{"lock", "--servers", "127.0.0.1:1", "--connect-timeout", "0.2", "/p", "--", "true"},
 			exit.Unreachable,
 		},
-		{"no server of that name", []string{
-			"lock", "--servers", "zk1.invalid", "--connect-timeout", "0.2", "/p", "--",
-			"true",
-		}, exit.Unreachable},
 		{"bad port", []string{"lock", "--servers", "127.0.0.1:abc", "/p", "--", "true"}, exit.Usage},
 		{"bad chroot", []string{"lock", "--servers", "127.0.0.1:2181/app/", "/p", "--", "true"}, exit.Usage},
 		{"bad session timeout", []string{"lock", "--session-timeout", "0", "/p", "--", "true"}, exit.Usage},
 		{"held", []string{"lock", "/p", "--shell", "$ZKR held"}, 0},
 		{"held by no lock", []string{"held"}, exit.Usage},
 		{"held when the file has gone", []string{"held", "--state", "/no/such/file"}, exit.CannotTell},
-		{"busy, tried", []string{"lock", "--try", "/held", "--", "true"}, exit.Busy},
 		{"busy, no time to wait", []string{"lock", "--wait", "0", "/held", "--", "true"}, exit.Busy},
 		{"busy, waited", []string{"lock", "-w", "0.1", "/held", "--", "true"}, exit.Busy},
 		{"busy, own status", []string{"lock", "--try", "-E", "3", "/held", "--", "true"}, 3},
-		{"busy is good", []string{"lock", "--try", "--busy-ok", "/held", "--", "true"}, 0},
 		{"one of several is busy", []string{"lock", "--try", "--path", "/p", "--path", "/held", "--", "true"}, exit.Busy},
 		{"free again after that", []string{"lock", "--try", "/p", "--", "true"}, 0},
 		{"busy election", []string{"elect", "--layout=selector", "--try", "/held", "--", "true"}, exit.Busy},
@@ -94,11 +75,6 @@ func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 			[]string{"sem", "-n", "2", "-k", "2", "/s", "--shell", `"$ZKR" sem -n 2 --try /s -- true`},
 			exit.Busy,
 		},
-		{"more permits than there are", []string{"sem", "-n", "2", "-k", "3", "/s", "--", "true"}, exit.Usage},
-		{"no limit", []string{"limit", "/limit"}, 1},
-		{"limit set", []string{"limit", "/limit", "2"}, 0},
-		{"limit shown", []string{"limit", "/limit"}, 0},
-		{"bad limit", []string{"limit", "/limit", "two"}, exit.Usage},
 		{"limit, access refused", []string{"limit", "/private/limit", "2"}, exit.NoAccess},
 		{"leader", []string{"elect", "/e", "--", "sh", "-c", "exit 4"}, 4},
 		{"shards, not found", []string{"shard", "--count=1", "/parts", "--", "no-such-program"}, exit.NotFound},
@@ -110,36 +86,27 @@ func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 		{"no leader", []string{"leader", "/e"}, 1},
 		{"there is a leader", []string{"leader", "--layout=selector", "/held"}, 0},
 		{"bad layout", []string{"leader", "--layout=such", "/held"}, exit.Usage},
-		{"wait for a free lock", []string{"wait", "/p"}, 0},
 		{"wait in vain", []string{"wait", "--wait=0.1", "/held"}, exit.Busy},
-		{"wait for one holder", []string{"wait", "--queue=1", "/held"}, 0},
 		{"check a holder", []string{"check", "--path", "/held", "--token", token}, 0},
 		{"check one that has gone", []string{"check", "--path", "/held", "--token", "1"}, exit.Lost},
 		{"check where there is no lock", []string{"check", "--path", "/nowhere", "--token", "1"}, exit.Lost},
 		{"check nothing", []string{"check"}, exit.Usage},
 		{"access refused", []string{"lock", "/private/p", "--", "true"}, exit.NoAccess},
 		{"credentials", []string{"lock", "--auth-file", auth, "--acl", "auth::cdrwa", "/with-auth", "--", "true"}, 0},
-		{"without these credentials", []string{"lock", "/with-auth", "--", "true"}, exit.NoAccess},
+		{"without these credentials", []string{
+			"lock", "--auth-file", auth, "--acl", "auth::cdrwa", "/with-auth", "--shell", `"$ZKR" lock /with-auth -- true`,
+		}, exit.NoAccess},
 		{"no credentials", []string{"lock", "--auth-file", "/no/such/file", "/p", "--", "true"}, exit.Usage},
 		{"bad ACL", []string{"lock", "--acl", "world", "/p", "--", "true"}, exit.Usage},
 		{"bad value", []string{"lock", "--on-loss", "hope", "/p", "--", "true"}, exit.Usage},
-		{"bad signal", []string{"lock", "--signal", "HOPE", "/p", "--", "true"}, exit.Usage},
 		{"bad format", []string{"leader", "-o", "yaml", "/held"}, exit.Usage},
 		{"help", []string{"lock", "--help"}, 0},
 		{"max-run", []string{"lock", "--max-run", "0.1", "/p", "--", "sleep", "300"}, exit.MaxRun},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			status, _, errs := run(t, srv.Addr(), c.args...)
-			assert.Equal(t, c.want, status, errs)
+			ends(t, c.want, srv.Addr(), c.args...)
 		})
 	}
-}
-
-func TestExit_LimitThatIsNone(t *testing.T) {
-	srv := zktest.Run(t)
-	status, _, errs := run(t, srv.Addr(), "sem", "-n", "0", "/s", "--", "true")
-	require.Equal(t, exit.Usage, status)
-	require.Equal(t, "zkr: --limit 0: want 1 or more\n", errs)
 }
 
 func TestEnvironment_SetsFlags(t *testing.T) {
@@ -191,16 +158,14 @@ func TestHelp_ShowsAnExampleFirst(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	_, verb, _ := run(t, "", "version")
-	status, out, errs := run(t, "", "--version")
-	require.Zero(t, status, errs)
+	out, _ := ends(t, 0, "", "--version")
 	require.Regexp(t, `^zkr version \S+ \(go1\S+ \w+/\w+\)\n$`, out)
 	require.Equal(t, out, verb)
 }
 
 func TestCompletion_IsThereForFourShells(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		status, out, errs := run(t, "", "completion", shell)
-		assert.Equal(t, 0, status, errs)
+		out, _ := ends(t, 0, "", "completion", shell)
 		assert.Contains(t, out, "zkr")
 	}
 	_, out, _ := run(t, "", "__complete", "elect", "--rest")
@@ -209,8 +174,7 @@ func TestCompletion_IsThereForFourShells(t *testing.T) {
 
 func TestMan_HasAPageForEachVerb(t *testing.T) {
 	dir := t.TempDir()
-	status, _, errs := run(t, "", "man", dir)
-	require.Equal(t, 0, status, errs)
+	ends(t, 0, "", "man", dir)
 	for name, wants := range map[string][]string{
 		"zkr": {`.TP\n\fB69\fP`, "ZKR_TOKEN", `\fB75\fP`},
 		"zkr-lock": {
@@ -237,7 +201,7 @@ func TestMan_HasAPageForEachVerb(t *testing.T) {
 		}
 		assert.True(t, order[0] > 0 && slices.IsSorted(order), "%s: %v", name, order)
 	}
-	status, _, errs = run(t, "", "man", filepath.Join(dir, "zkr.1"))
+	status, _, errs := run(t, "", "man", filepath.Join(dir, "zkr.1"))
 	assert.NotZero(t, status, errs)
 }
 
@@ -245,15 +209,10 @@ func TestMan_HasAPageForEachVerb(t *testing.T) {
 // is not (--busy-ok) prints nothing.
 func TestExit_BusyNamesTheHolder(t *testing.T) {
 	srv := zktest.Run(t)
-	m, err := mutex.New(dial(t, srv, conn.WithIdentity("web1/42")), "/held")
-	require.NoError(t, err)
-	_, err = m.Lock(t.Context())
-	require.NoError(t, err)
-	status, _, errs := run(t, srv.Addr(), "lock", "--try", "/held", "--", "true")
-	require.Equal(t, exit.Busy, status)
+	locked(t, srv, "/held", "web1/42")
+	_, errs := ends(t, exit.Busy, srv.Addr(), "lock", "--try", "/held", "--", "true")
 	require.Contains(t, errs, "web1/42")
-	status, _, errs = run(t, srv.Addr(), "lock", "--try", "--busy-ok", "/held", "--", "true")
-	require.Zero(t, status)
+	_, errs = ends(t, 0, srv.Addr(), "lock", "--try", "--busy-ok", "/held", "--", "true")
 	require.Empty(t, errs)
 }
 

@@ -37,16 +37,7 @@ func flood(t *testing.T, srv *zktest.Server, descriptors int, args ...string) *f
 	z.Args = append([]string{shell, "-c", fmt.Sprintf(`ulimit -n %d; exec "$@"`, descriptors), "sh", os.Args[0]}, args...)
 	z.Path = shell
 	require.NoError(t, z.Start())
-	var port string
-	listening := regexp.MustCompile(`listening.*address=(\S+)`)
-	eventually(t, "it listens", func() bool {
-		m := listening.FindStringSubmatch(z.err.String())
-		if m != nil {
-			port = m[1]
-		}
-		return m != nil
-	})
-	f := &flooded{z, port, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}}
+	f := &flooded{z, z.listensAt(t), &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}}
 	eventually(t, "it leads", func() bool { status, _ := f.ask(t, "/self"); return status == http.StatusOK })
 	return f
 }

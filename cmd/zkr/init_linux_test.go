@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
-	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -53,17 +52,11 @@ func TestProcess1_PassesSignalsOn(t *testing.T) {
 
 func TestProcess1_EndsWhileItWaits(t *testing.T) {
 	srv := zktest.Run(t)
-	m, err := mutex.New(dial(t, srv), "/p")
-	require.NoError(t, err)
-	_, err = m.Lock(t.Context())
-	require.NoError(t, err)
+	locked(t, srv, "/p", "alice")
 	z := command(t, srv.Addr(), "lock", "/p", "--", "true")
 	asProcess1(t, z)
 	require.NoError(t, z.Start())
-	eventually(t, "zkr waits", func() bool {
-		queue, err := m.Queue(t.Context())
-		return err == nil && len(queue) == 2
-	})
+	eventually(t, "zkr waits", func() bool { return len(srv.Children("/p")) == 2 })
 	require.NoError(t, syscall.Kill(only(t, z.Process.Pid), syscall.SIGTERM))
 	assert.Equal(t, 143, z.status(t), z.err.String())
 }

@@ -17,8 +17,7 @@ func TestLimit_IsSetAndShown(t *testing.T) {
 	srv := zktest.Run(t)
 	zkr := func(want int, args ...string) (out, errs string) {
 		t.Helper()
-		status, out, errs := run(t, srv.Addr(), args...)
-		require.Equal(t, want, status, "%q: %s", args, errs)
+		out, errs = ends(t, want, srv.Addr(), args...)
 		return out, errs
 	}
 	out, errs := zkr(1, "limit", "/app/limit")

@@ -39,8 +39,7 @@ func TestLog_OfAServiceTellsEachChange(t *testing.T) {
 	eventually(t, "it is connected again", func() bool {
 		return logged(z.zkr, `msg="zookeeper: connected"`, "was=suspended", "server=127.0.0.1:") != ""
 	})
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 143, z.status(t))
+	assert.Equal(t, 143, z.after(t, syscall.SIGTERM))
 	elected := logged(z.zkr, "level=INFO", `msg="elected at /app/leader, token `, "token=")
 	assert.Regexp(t, regexp.MustCompile(`^time=20\S+Z `), elected, z.err.String())
 	assert.NotEmpty(t, logged(z.zkr, "level=INFO", `msg="the program has ended with status 143"`))
@@ -77,8 +76,7 @@ func TestLog_OfSidecar(t *testing.T) {
 	eventually(t, "the end of the term", func() bool {
 		return logged(z, `msg="the term has ended"`, "path=/app/leader", "reason=", "lost (") != ""
 	})
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 143, z.status(t))
+	assert.Equal(t, 143, z.after(t, syscall.SIGTERM))
 }
 
 // TestLog_TheLastLineIsJSONToo: a consumer of JSON logs need not handle any other format.

@@ -24,11 +24,15 @@ import (
 // portOf starts zkr serve on a loopback port and returns its host:port.
 func portOf(t *testing.T, servers string, args ...string) (string, *zkr) {
 	t.Helper()
-	z := command(t, servers, append([]string{"serve", "--http", "127.0.0.1:0"}, args...)...)
-	require.NoError(t, z.Start())
-	listening := regexp.MustCompile(`address=(127\.0\.0\.1:[0-9]+)`)
+	z := begin(t, servers, append([]string{"serve", "--http", "127.0.0.1:0"}, args...)...)
+	return z.listensAt(t), z
+}
+
+func (z *zkr) listensAt(t *testing.T) string {
+	t.Helper()
+	listening := regexp.MustCompile(`listening.*address=(\S+)`)
 	eventually(t, "it listens", func() bool { return listening.MatchString(z.err.String()) })
-	return listening.FindStringSubmatch(z.err.String())[1], z
+	return listening.FindStringSubmatch(z.err.String())[1]
 }
 
 func TestServe_Token(t *testing.T) {
@@ -137,8 +141,7 @@ func TestServe_BadSecrets(t *testing.T) {
 		"needs --http-cert":                      "--http-client-ca /none",
 		"--http-cert and --http-key: open /none": "--http-cert /none --http-key /none",
 	} {
-		status, _, errs := run(t, srv.Addr(), append([]string{"serve", "--http", "127.0.0.1:0"}, strings.Fields(args)...)...)
-		require.Equal(t, exit.Usage, status)
+		_, errs := ends(t, exit.Usage, srv.Addr(), append([]string{"serve", "--http", "127.0.0.1:0"}, strings.Fields(args)...)...)
 		require.Contains(t, errs, says)
 		require.NotContains(t, errs, "secret")
 	}

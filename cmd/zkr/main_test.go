@@ -81,6 +81,15 @@ func address(t *testing.T, srv *zktest.Server, label string) string {
 	return l.Addr().String()
 }
 
+// nodes creates persistent nodes with the same data.
+func nodes(t *testing.T, srv *zktest.Server, data string, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		_, err := srv.Create(path, []byte(data), zktest.Persistent)
+		require.NoError(t, err)
+	}
+}
+
 // command prepares a zkr process, which the test may modify before starting it.
 func command(t *testing.T, servers string, args ...string) *zkr {
 	t.Helper()
@@ -101,6 +110,21 @@ func command(t *testing.T, servers string, args ...string) *zkr {
 	return z
 }
 
+// begin starts a zkr process.
+func begin(t *testing.T, servers string, args ...string) *zkr {
+	t.Helper()
+	z := command(t, servers, args...)
+	require.NoError(t, z.Start())
+	return z
+}
+
+// after sends a signal, waits for the process to end and returns its exit status.
+func (z *zkr) after(t *testing.T, signal os.Signal) int {
+	t.Helper()
+	require.NoError(t, z.Process.Signal(signal))
+	return z.status(t)
+}
+
 // status waits for the process to end and returns its exit status.
 func (z *zkr) status(t *testing.T) int {
 	t.Helper()
@@ -119,10 +143,17 @@ func (z *zkr) status(t *testing.T) int {
 // run runs zkr to completion.
 func run(t *testing.T, servers string, args ...string) (status int, out, errs string) {
 	t.Helper()
-	z := command(t, servers, args...)
-	require.NoError(t, z.Start())
+	z := begin(t, servers, args...)
 	status = z.status(t)
 	return status, z.out.String(), z.err.String()
+}
+
+// ends runs zkr to completion and requires its exit status.
+func ends(t *testing.T, want int, servers string, args ...string) (out, errs string) {
+	t.Helper()
+	status, out, errs := run(t, servers, args...)
+	require.Equal(t, want, status, "%q: %s%s", args, out, errs)
+	return out, errs
 }
 
 // withLimit runs zkr with increasing limits until its message contains all words, because a slow zkr may not know the
@@ -132,10 +163,8 @@ func withLimit(
 ) (limit time.Duration, out, errs string) {
 	t.Helper()
 	for limit = 200 * time.Millisecond; ; limit *= 2 {
-		var status int
-		status, out, errs = run(t, servers,
+		out, errs = ends(t, want, servers,
 			append(args[:1:1], append([]string{flag + "=" + limit.String()}, args[1:]...)...)...)
-		require.Equal(t, want, status, errs)
 		missing := slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(errs, word) })
 		if !missing || limit > 10*time.Second {
 			require.False(t, missing, "%q: want %q", errs, words)

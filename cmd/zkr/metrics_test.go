@@ -47,9 +47,10 @@ func TestMetrics_OfAJob(t *testing.T) {
 
 // throughSocket returns a client that connects to a socket.
 func throughSocket(socket string) *http.Client {
-	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}}
+	}
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 }
 
 // TestMetrics_OfALeader: metrics name the election. A metrics address that is taken does not prevent zkr from leading.
@@ -77,8 +78,7 @@ func TestMetrics_OfALeader(t *testing.T) {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "unix", socket)
 		return err == nil && c.Close() == nil
 	})
-	require.NoError(t, next.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 143, next.status(t))
+	assert.Equal(t, 143, next.after(t, syscall.SIGTERM))
 	assert.NotContains(t, next.err.String(), "there are no metrics")
 }
 
@@ -86,8 +86,7 @@ func TestMetrics_Usage(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe.prom")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, flag := range []string{"--metrics-http=such", "--metrics-file=nightly.txt", "--metrics-file=" + pipe} {
-		status, _, errs := run(t, "127.0.0.1:1", "lock", flag, "/p", "--", "true")
-		assert.Equal(t, exit.Usage, status, errs)
+		ends(t, exit.Usage, "127.0.0.1:1", "lock", flag, "/p", "--", "true")
 	}
 }
 

@@ -30,8 +30,7 @@ func TestOnce_RunsOncePerValue(t *testing.T) {
 		{"2026-11-22", "echo late >>" + file, exit.Failure},
 		{"", "true", exit.Usage},
 	} {
-		status, _, errs := run(t, srv.Addr(), "lock", "--once", c.value, "/jobs/nightly", "--shell", c.line)
-		assert.Equal(t, c.want, status, errs)
+		_, errs := ends(t, c.want, srv.Addr(), "lock", "--once", c.value, "/jobs/nightly", "--shell", c.line)
 		if c.want == exit.Failure {
 			assert.Contains(t, errs, "/jobs/nightly-done says that 2026-11-23 is done")
 		}
@@ -63,8 +62,7 @@ func TestOnce_ARunThatWasAskedToStopIsNotRecorded(t *testing.T) {
 	for name, ask := range map[string]func(t *testing.T, srv *zktest.Server, z *told){
 		"signal": func(t *testing.T, _ *zktest.Server, z *told) { require.NoError(t, z.Process.Signal(syscall.SIGTERM)) },
 		"revoke": func(t *testing.T, srv *zktest.Server, _ *told) {
-			status, _, errs := run(t, srv.Addr(), "revoke", "/p")
-			require.Zero(t, status, errs)
+			ends(t, 0, srv.Addr(), "revoke", "/p")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,8 +81,7 @@ func TestOnce_ARunThatWasAskedToStopIsNotRecorded(t *testing.T) {
 }
 
 func TestOnce_TakesOnePath(t *testing.T) {
-	status, _, errs := run(t, zktest.Run(t).Addr(), "lock", "--once=1", "--path=/a", "--path=/b", "--", "true")
-	assert.Equal(t, exit.Usage, status)
+	_, errs := ends(t, exit.Usage, zktest.Run(t).Addr(), "lock", "--once=1", "--path=/a", "--path=/b", "--", "true")
 	assert.Contains(t, errs, "--once with 2 paths")
 }
 
@@ -98,8 +95,7 @@ func TestOnce_ALostLockWritesNoRecord(t *testing.T) {
 			assert.NoError(t, srv.Delete(node))
 		}
 	}))
-	status, _, errs := run(t, srv.Addr(), "lock", "--once=1", "/p", "--", "true")
-	assert.Equal(t, exit.Lost, status)
+	_, errs := ends(t, exit.Lost, srv.Addr(), "lock", "--once=1", "/p", "--", "true")
 	assert.Contains(t, errs, "the program has succeeded, but /p-done does not say so")
 	assert.Equal(t, 1, rule.Hits())
 	data, _, err := dial(t, srv).Get(t.Context(), "/p-done")
@@ -110,8 +106,7 @@ func TestOnce_ALostLockWritesNoRecord(t *testing.T) {
 func TestOnce_AnUnknownOutcomeIsRead(t *testing.T) {
 	srv := zktest.Run(t)
 	rule := srv.Intercept(theWrite, zktest.DropReply())
-	status, _, errs := run(t, srv.Addr(), "lock", "--once=1", "/p", "--", "true")
-	assert.Equal(t, 0, status, errs)
+	ends(t, 0, srv.Addr(), "lock", "--once=1", "/p", "--", "true")
 	assert.Equal(t, 1, rule.Hits())
 	data, _, err := dial(t, srv).Get(t.Context(), "/p-done")
 	require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
@@ -30,10 +31,30 @@ import (
 // dial connects the test itself.
 func dial(t *testing.T, srv *zktest.Server, options ...conn.Option) *conn.Client {
 	t.Helper()
-	c, err := conn.Dial(t.Context(), srv.Addr(), options...)
+	c, err := conn.Dial(t.Context(), srv.Addr(), append(options, conn.WithLogger(silent))...)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, c.Close()) })
 	return c
+}
+
+// locked makes the test itself hold a mutex, under a name.
+func locked(t *testing.T, srv *zktest.Server, path, id string) *zkrecipes.Hold {
+	t.Helper()
+	m, err := mutex.New(dial(t, srv, conn.WithIdentity(id)), path)
+	require.NoError(t, err)
+	h, err := m.Lock(t.Context())
+	require.NoError(t, err)
+	return h
+}
+
+// leading makes the test itself the leader of an election, under a name.
+func leading(t *testing.T, srv *zktest.Server, path, id string) *election.Term {
+	t.Helper()
+	e, err := election.New(dial(t, srv, conn.WithIdentity(id)), path)
+	require.NoError(t, err)
+	term, err := e.Campaign(t.Context())
+	require.NoError(t, err)
+	return term
 }
 
 // told is a zkr process that reports events by --events=3.
@@ -90,13 +111,6 @@ func (s *told) rest(t *testing.T) (seen []string) {
 	return seen
 }
 
-func TestEvents_TellOneTerm(t *testing.T) {
-	srv := zktest.Run(t)
-	z := start(t, srv, "a", "lock", "/p", "--", "true")
-	assert.Equal(t, 0, z.status(t))
-	assert.Equal(t, []string{"acquired", "started", "exited", "released"}, z.rest(t))
-}
-
 func TestLock_TellsWhereItWaits(t *testing.T) {
 	srv := zktest.Run(t)
 	first := start(t, srv, "a", "lock", "--id=alice", "/p", "--", "sleep", "300")
@@ -105,27 +119,20 @@ func TestLock_TellsWhereItWaits(t *testing.T) {
 	waits := second.until(t, "waiting")
 	assert.InDelta(t, 2, waits["position"], 0)
 	assert.Equal(t, "alice", waits["holder"])
-	require.NoError(t, first.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 143, first.status(t), "the program's status, as if zkr were not there")
+	assert.Equal(t, 143, first.after(t, syscall.SIGTERM), "the program's status, as if zkr were not there")
 	assert.Equal(t, 0, second.status(t))
 }
 
 func TestSignal_WhileWaitingWithdraws(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
-	m, err := mutex.New(dial(t, srv), "/p")
-	require.NoError(t, err)
-	h, err := m.Lock(t.Context())
-	require.NoError(t, err)
+	h := locked(t, srv, "/p", "alice")
 	for signal, status := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGINT: 130, syscall.SIGHUP: 129} {
 		z := start(t, srv, "a", "lock", "/p", "--", "touch", filepath.Join(t.TempDir(), "ran"))
 		z.until(t, "waiting")
-		require.NoError(t, z.Process.Signal(signal))
-		assert.Equal(t, status, z.status(t))
+		assert.Equal(t, status, z.after(t, signal))
 		assert.Empty(t, z.rest(t), "the program was not run")
-		queue, err := m.Queue(t.Context())
-		require.NoError(t, err)
-		assert.Len(t, queue, 1, "nothing is left in the queue")
+		assert.Len(t, srv.Children("/p"), 1, "nothing is left in the queue")
 	}
 	require.NoError(t, h.Release(t.Context()))
 }
@@ -133,12 +140,10 @@ func TestSignal_WhileWaitingWithdraws(t *testing.T) {
 func TestSignal_BeforeTheConnectionStops(t *testing.T) {
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	z := command(t, silent.Addr().String(), "lock", "/p", "--", "true")
-	require.NoError(t, z.Start())
+	z := begin(t, silent.Addr().String(), "lock", "/p", "--", "true")
 	c, err := silent.Accept()
 	require.NoError(t, err)
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 143, z.status(t), z.err.String())
+	assert.Equal(t, 143, z.after(t, syscall.SIGTERM), z.err.String())
 	require.NoError(t, errors.Join(c.Close(), silent.Close()))
 }
 
@@ -215,8 +220,7 @@ func TestLoss_GraceBeginsWithTheLoss(t *testing.T) {
 	require.NoError(t, z.Process.Signal(syscall.SIGSTOP))
 	eventually(t, "the guard kills the program", func() bool { return gone(pid) })
 	assert.Less(t, time.Since(lost), grace*13/8) // a second grace would end after 14/8
-	require.NoError(t, z.Process.Signal(syscall.SIGCONT))
-	assert.Equal(t, exit.Lost, z.status(t))
+	assert.Equal(t, exit.Lost, z.after(t, syscall.SIGCONT))
 }
 
 func TestLoss_OnLossIgnoreLetsTheProgramRun(t *testing.T) {
@@ -263,30 +267,6 @@ func TestPause_OfZkrEndsNothing(t *testing.T) {
 	assert.Equal(t, []string{"exited", "released"}, seen)
 }
 
-func TestReconnect_LeavesTheProgramAlone(t *testing.T) {
-	srv := zktest.Run(t)
-	ready := filepath.Join(t.TempDir(), "ready")
-	z := start(t, srv, "a", "lock", "/p", "--", "sh", "-c", "until test -e "+ready+"; do sleep 0.02; done")
-	z.until(t, "started")
-	for range 3 {
-		session := srv.SessionOf("a")
-		srv.Cut(zktest.Label("a"))
-		eventually(t, "the client is back", func() bool { return srv.SessionOf("a") == session && attached(srv, session) })
-	}
-	require.NoError(t, os.WriteFile(ready, nil, 0o600))
-	assert.Equal(t, 0, z.status(t), z.err.String())
-	assert.Equal(t, []string{"exited", "released"}, z.rest(t))
-}
-
-func attached(srv *zktest.Server, session int64) bool {
-	for _, s := range srv.Sessions() {
-		if s.ID == session {
-			return s.Connected
-		}
-	}
-	return false
-}
-
 func TestLeftovers(t *testing.T) {
 	leave := "sleep 300 & exit 3"
 	t.Run("kill", func(t *testing.T) {
@@ -319,18 +299,19 @@ func TestMinHold_KeepsTheLockAfterTheProgram(t *testing.T) {
 	srv := zktest.Run(t)
 	began := time.Now()
 	z := start(t, srv, "a", "lock", "--min-hold=0.5", "/p", "--", "true")
-	z.until(t, "exited")
-	assert.NotEmpty(t, srv.Ephemerals(srv.SessionOf("a")))
 	assert.Equal(t, 0, z.status(t))
 	assert.GreaterOrEqual(t, time.Since(began), 500*time.Millisecond)
+
+	z = start(t, srv, "a", "lock", "--min-hold=300", "/p", "--", "true")
+	z.until(t, "exited")
+	assert.NotEmpty(t, srv.Ephemerals(srv.SessionOf("a")))
 }
 
 func TestStop_WaitsForTheProgramAndKillsItIfAsked(t *testing.T) {
 	deaf := []string{"sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"}
 	z := start(t, zktest.Run(t), "a", append([]string{"lock", "--stop-timeout=0.2", "/p", "--"}, deaf...)...)
 	eventually(t, "the program ignores the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 137, z.status(t))
+	assert.Equal(t, 137, z.after(t, syscall.SIGTERM))
 
 	z = start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c",
 		"trap 'echo first >&2' INT; echo ready; while :; do sleep 0.05; done")
@@ -350,8 +331,7 @@ func TestForward_PassesSignalsOn(t *testing.T) {
 	z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c",
 		"trap 'exit 9' USR1; echo ready >&2; while :; do sleep 0.02; done")
 	eventually(t, "the program runs", func() bool { return strings.Contains(z.err.String(), "ready") })
-	require.NoError(t, z.Process.Signal(syscall.SIGUSR1))
-	assert.Equal(t, 9, z.status(t))
+	assert.Equal(t, 9, z.after(t, syscall.SIGUSR1))
 }
 
 func TestRevoke_StopsAHolderThatObeys(t *testing.T) {
@@ -368,9 +348,8 @@ func TestRevoke_StopsAHolderThatObeys(t *testing.T) {
 func TestEnvironment_OfANestedZkrIsItsOwn(t *testing.T) {
 	srv := zktest.Run(t)
 	show := `echo "$ZKR_PATH $ZKR_KIND $ZKR_DEPTH $ZKR_TOKEN"; "$ZKR" held && "$ZKR" check && env | grep -c ^ZKR_TOKEN=`
-	status, out, errs := run(t, srv.Addr(), "lock", "/outer", "--shell", `"$ZKR" rlock /inner -- sh -c '`+show+
+	out, _ := ends(t, 0, srv.Addr(), "lock", "/outer", "--shell", `"$ZKR" rlock /inner -- sh -c '`+show+
 		`'; echo "$ZKR_PATH $ZKR_TOKEN"`)
-	require.Equal(t, 0, status, errs)
 	lines := strings.Split(out, "\n")
 	require.Len(t, lines, 4, out)
 	inner, outer := strings.Fields(lines[0]), strings.Fields(lines[2])
@@ -381,9 +360,8 @@ func TestEnvironment_OfANestedZkrIsItsOwn(t *testing.T) {
 }
 
 func TestEnvironment_OfSeveralPathsHasALineForEach(t *testing.T) {
-	status, out, errs := run(t, zktest.Run(t).Addr(), "lock", "--path=/b", "--path=/a", "--shell",
+	out, _ := ends(t, 0, zktest.Run(t).Addr(), "lock", "--path=/b", "--path=/a", "--shell",
 		`echo "$ZKR_PATH"; echo "$ZKR_TOKEN" | wc -l; "$ZKR" check`)
-	require.Equal(t, 0, status, errs)
 	assert.Equal(t, "/b\n/a\n2\n", out)
 }
 
@@ -397,18 +375,14 @@ func TestElect_EachTermHasANewToken(t *testing.T) {
 	second := z.until(t, "acquired")
 	assert.NotEqual(t, first["token"], second["token"])
 	z.until(t, "started")
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 143, z.status(t))
+	assert.Equal(t, 143, z.after(t, syscall.SIGTERM))
 }
 
 // TestElect_CredentialsRefused: a standby keeps trying while the servers refuse its credentials, and leads once they
 // accept them again.
 func TestElect_CredentialsRefused(t *testing.T) {
 	srv := zktest.Run(t)
-	e, err := election.New(dial(t, srv), "/e")
-	require.NoError(t, err)
-	leader, err := e.Campaign(t.Context())
-	require.NoError(t, err)
+	leader := leading(t, srv, "/e", "boss")
 	auth := filepath.Join(t.TempDir(), "auth")
 	require.NoError(t, os.WriteFile(auth, []byte("digest:alice:secret\n"), 0o600))
 	z := start(t, srv, "a", "elect", "--auth-file", auth, "/e", "--", "sleep", "300")
@@ -421,8 +395,7 @@ func TestElect_CredentialsRefused(t *testing.T) {
 	require.NoError(t, leader.Release(t.Context()))
 	z.until(t, "acquired")
 	z.until(t, "started")
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 143, z.status(t))
+	assert.Equal(t, 143, z.after(t, syscall.SIGTERM))
 }
 
 func TestElect_RestartsAProgramThatFails(t *testing.T) {
@@ -452,16 +425,10 @@ func TestSignals_InterruptOfAProcessAndItsGroup(t *testing.T) {
 // TestLeader_Asked: a request to release replaces the leader's name, and is not a name itself.
 func TestLeader_Asked(t *testing.T) {
 	srv := zktest.Run(t)
-	client := dial(t, srv)
-	e, err := election.New(client, "/e", election.WithData([]byte("boss")))
-	require.NoError(t, err)
-	_, err = e.Campaign(t.Context())
-	require.NoError(t, err)
-	status, _, errs := run(t, srv.Addr(), "revoke", "/e")
-	require.Zero(t, status, errs)
-	session, err := client.Session(t.Context())
-	require.NoError(t, err)
-	want := fmt.Sprintf("session 0x%x", session.ID())
+	term := leading(t, srv, "/e", "boss")
+	ends(t, 0, srv.Addr(), "revoke", "/e")
+	leader, _ := srv.Node(term.Path())
+	want := fmt.Sprintf("session 0x%x", leader.Stat.EphemeralOwner)
 	_, out, _ := run(t, srv.Addr(), "leader", "-o=value", "/e")
 	assert.Equal(t, want+"\n", out)
 	_, out, _ = run(t, srv.Addr(), "leader", "-o=json", "/e")
@@ -482,10 +449,7 @@ func TestLeader_FollowsChanges(t *testing.T) {
 		return said.Text()
 	}
 	assert.Equal(t, "none", next())
-	e, err := election.New(dial(t, srv), "/e", election.WithData([]byte("boss")))
-	require.NoError(t, err)
-	term, err := e.Campaign(t.Context())
-	require.NoError(t, err)
+	term := leading(t, srv, "/e", "boss")
 	assert.Equal(t, "boss", next())
 	srv.Refuse(zktest.Label("z"))
 	srv.Cut(zktest.Label("z"))
@@ -494,8 +458,7 @@ func TestLeader_FollowsChanges(t *testing.T) {
 	assert.Equal(t, "boss", next())
 	require.NoError(t, term.Release(t.Context()))
 	assert.Equal(t, "none", next())
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 143, z.status(t))
+	assert.Equal(t, 143, z.after(t, syscall.SIGTERM))
 	told, err := os.ReadFile(hooks)
 	require.NoError(t, err)
 	assert.True(t, strings.HasPrefix(string(told), "none\nboss\nunknown\nboss\n"), string(told))
@@ -503,20 +466,12 @@ func TestLeader_FollowsChanges(t *testing.T) {
 
 func TestWait_ReturnsWhenItsConditionHolds(t *testing.T) {
 	srv := zktest.Run(t)
-	client := dial(t, srv, conn.WithIdentity("alice"))
-	m, err := mutex.New(client, "/p")
-	require.NoError(t, err)
-	status, _, errs := run(t, srv.Addr(), "wait", "/p")
-	assert.Equal(t, 0, status, errs)
-	h, err := m.Lock(t.Context())
-	require.NoError(t, err)
-	status, _, errs = run(t, srv.Addr(), "wait", "--leader=alice", "/p")
-	assert.Equal(t, 0, status, errs)
-	status, _, errs = run(t, srv.Addr(), "wait", "--queue=1", "/p")
-	assert.Equal(t, 0, status, errs)
+	ends(t, 0, srv.Addr(), "wait", "/p")
+	h := locked(t, srv, "/p", "alice")
+	ends(t, 0, srv.Addr(), "wait", "--leader=alice", "/p")
+	ends(t, 0, srv.Addr(), "wait", "--queue=1", "/p")
 	before, _ := srv.Watches()
-	z := command(t, address(t, srv, "w"), "wait", "/p")
-	require.NoError(t, z.Start())
+	z := begin(t, address(t, srv, "w"), "wait", "/p")
 	eventually(t, "zkr watches the queue", func() bool {
 		now, _ := srv.Watches()
 		return now > before

@@ -86,8 +86,7 @@ func TestRegister_ListedWhileItServes(t *testing.T) {
 	h.status.Store(http.StatusOK)
 	eventually(t, "listed again", func() bool { return listed(srv) })
 
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, 7, z.status(t), z.err.String())
+	require.Equal(t, 7, z.after(t, syscall.SIGTERM), z.err.String())
 	require.False(t, listed(srv))
 	for _, variable := range z.Env {
 		if file, ok := strings.CutPrefix(variable, "OUT="); ok {
@@ -118,8 +117,7 @@ func TestRegister_SecondSignal(t *testing.T) {
 	eventually(t, "listed", func() bool { return listed(srv) && strings.Contains(z.out.String(), "up") })
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
 	eventually(t, "taken out", func() bool { return !listed(srv) })
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, 3, z.status(t), z.err.String())
+	require.Equal(t, 3, z.after(t, syscall.SIGTERM), z.err.String())
 }
 
 // TestRegister_ProgramEnds: zkr exits with the program's status, takes it out, and leaves no process behind.
@@ -143,8 +141,7 @@ func TestRegister_PassesSignals(t *testing.T) {
 	require.NoError(t, z.Process.Signal(syscall.SIGHUP))
 	eventually(t, "reloaded", func() bool { return strings.Contains(z.out.String(), "reload") })
 	require.True(t, listed(srv))
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	require.Zero(t, z.status(t), z.err.String())
+	require.Zero(t, z.after(t, syscall.SIGTERM), z.err.String())
 }
 
 // TestRegister_IDIsTaken: the program runs, and is listed once the id is free.
@@ -163,8 +160,7 @@ func TestRegister_IDIsTaken(t *testing.T) {
 		n, ok := srv.Node(ordersNode + "/a")
 		return ok && strings.Contains(string(n.Data), "10.0.0.7") && strings.Contains(z.out.String(), "up")
 	})
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	require.Zero(t, z.status(t), z.err.String())
+	require.Zero(t, z.after(t, syscall.SIGTERM), z.err.String())
 }
 
 // TestRegister_Checks: each kind of check first fails and then passes.
@@ -191,8 +187,7 @@ func TestRegister_Checks(t *testing.T) {
 		require.False(t, listed(srv))
 		passes()
 		eventually(t, "listed", func() bool { return listed(srv) && strings.Contains(z.out.String(), "up") })
-		require.NoError(t, z.Process.Signal(syscall.SIGINT))
-		require.Zero(t, z.status(t), z.err.String())
+		require.Zero(t, z.after(t, syscall.SIGINT), z.err.String())
 	}
 }
 
@@ -212,12 +207,10 @@ func TestRegister_Usage(t *testing.T) {
 		"port 70000":             {"--port=70000", "orders", "--", "true"},
 		"shard and status alone": {"--port=1", "--codec=finagle", "--meta=zone=a", "orders", "--", "true"},
 	} {
-		status, _, errs := run(t, srv.Addr(), append([]string{"register"}, args...)...)
-		assert.Equal(t, exit.Usage, status, errs)
+		_, errs := ends(t, exit.Usage, srv.Addr(), append([]string{"register"}, args...)...)
 		assert.Contains(t, errs, want)
 	}
-	status, _, errs := run(t, srv.Addr(), "register", "--port=1", "orders", "--", "no-such-program")
-	require.Equal(t, exit.NotFound, status, errs)
+	ends(t, exit.NotFound, srv.Addr(), "register", "--port=1", "orders", "--", "no-such-program")
 	require.False(t, listed(srv))
 }
 
@@ -233,11 +226,9 @@ func TestInstances(t *testing.T) {
 		_, err := d.Register(t.Context(), i)
 		require.NoError(t, err)
 	}
-	_, err = srv.Create(ordersNode+"/bad", []byte("\x1b[31m"), zktest.Persistent)
-	require.NoError(t, err)
+	nodes(t, srv, "\x1b[31m", ordersNode+"/bad")
 
-	status, out, errs := run(t, srv.Addr(), "instances", "--codec=spring", "orders")
-	require.Zero(t, status, errs)
+	out, _ := ends(t, 0, srv.Addr(), "instances", "--codec=spring", "orders")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Len(t, lines, 4)
 	require.Regexp(t, `^ADDRESS +STATE +ID +SINCE$`, lines[0])
@@ -253,12 +244,10 @@ func TestInstances(t *testing.T) {
 	require.Contains(t, out, `"current":false`)
 	_, out, _ = run(t, srv.Addr(), "instances")
 	require.Equal(t, "orders\n", out)
-	status, out, errs = run(t, srv.Addr(), "instances", "-o", "value", "nothing")
-	require.Zero(t, status, errs)
+	out, _ = ends(t, 0, srv.Addr(), "instances", "-o", "value", "nothing")
 	require.Empty(t, out)
 	for _, args := range [][]string{{"a", "b"}, {"--watch"}, {"--codec=such", "orders"}} {
-		status, _, errs = run(t, srv.Addr(), append([]string{"instances"}, args...)...)
-		require.Equal(t, exit.Usage, status, errs)
+		ends(t, exit.Usage, srv.Addr(), append([]string{"instances"}, args...)...)
 	}
 }
 
@@ -285,7 +274,6 @@ func TestInstances_Watch(t *testing.T) {
 	eventually(t, "none", func() bool { return strings.HasSuffix(lines.out.String(), "\n\n\n") })
 	eventually(t, "none", func() bool { return strings.Contains(texts.out.String(), `"instances":[]`) })
 	for _, z := range []*zkr{lines, texts} {
-		require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-		require.Equal(t, 128+int(syscall.SIGTERM), z.status(t), z.err.String())
+		require.Equal(t, 128+int(syscall.SIGTERM), z.after(t, syscall.SIGTERM), z.err.String())
 	}
 }

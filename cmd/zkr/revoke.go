@@ -33,9 +33,6 @@ process: revoke prints them, and zkr status shows the session from then on.
 Exit status: 1 if there is no contender to ask.`,
 		Args: onePath,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := conn.ValidatePath(args[0]); err != nil {
-				return exit.With(exit.Usage, err)
-			}
 			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
 				return a.revoke(ctx, client, args[0], token)
 			})

@@ -12,7 +12,7 @@ import (
 )
 
 func newRLock(a *app) *cobra.Command {
-	return newLockOf(a, &cobra.Command{
+	return newRWLock(a, &cobra.Command{
 		Use:   "rlock [flags] PATH -- PROGRAM [ARGUMENT...]",
 		Short: "Run a program while no writer runs, concurrently with other readers",
 		Example: `  zkr rlock /config -- deploy
@@ -20,57 +20,47 @@ func newRLock(a *app) *cobra.Command {
 		Long: `rlock acquires the read-write lock at PATH for reading. Any number of readers can hold it, or one
 writer. Readers and writers are served in the order in which they arrive: a reader waits for a writer
 that came before it.`,
-	}, func(c *conn.Client, path string, kazoo bool) (*supervise.Target, error) {
-		l, err := newRWLock(c, path, kazoo)
-		if err != nil {
-			return nil, err
-		}
-		return &supervise.Target{
-			Kind:  "read",
-			Lock:  func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(l.RLock(ctx)) },
-			Try:   func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(l.TryRLock(ctx)) },
-			Queue: participants(l),
-		}, nil
-	})
+	}, "read", (*rwlock.RWLock).RLock, (*rwlock.RWLock).TryRLock)
 }
 
 func newWLock(a *app) *cobra.Command {
-	return newLockOf(a, &cobra.Command{
+	return newRWLock(a, &cobra.Command{
 		Use:     "wlock [flags] PATH -- PROGRAM [ARGUMENT...]",
 		Short:   "Run a program while no reader and no other writer runs",
 		Example: `  zkr wlock /config -- edit-config`,
 		Long:    `wlock acquires the read-write lock at PATH for writing: see rlock.`,
-	}, func(c *conn.Client, path string, kazoo bool) (*supervise.Target, error) {
-		l, err := newRWLock(c, path, kazoo)
+	}, "write", (*rwlock.RWLock).Lock, (*rwlock.RWLock).TryLock)
+}
+
+// newRWLock completes a verb that runs a program under a read-write lock.
+func newRWLock(
+	a *app, cmd *cobra.Command, kind string,
+	lock, try func(*rwlock.RWLock, context.Context) (*zkrecipes.Hold, error),
+) *cobra.Command {
+	return newLockOf(a, cmd, func(c *conn.Client, path string, kazoo bool) (*supervise.Target, error) {
+		options := []rwlock.Option{rwlock.WithTracerName(metricsName(path))}
+		if kazoo {
+			options = append(options, rwlock.WithKazoo())
+		}
+		l, err := rwlock.New(c, path, options...)
 		if err != nil {
 			return nil, err
 		}
 		return &supervise.Target{
-			Kind:  "write",
-			Lock:  func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(l.Lock(ctx)) },
-			Try:   func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(l.TryLock(ctx)) },
-			Queue: participants(l),
+			Kind:  kind,
+			Lock:  func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(lock(l, ctx)) },
+			Try:   func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(try(l, ctx)) },
+			Queue: func(ctx context.Context) ([]zkrecipes.Participant, error) { return participants(l.Queue(ctx)) },
 		}, nil
 	})
 }
 
-func newRWLock(c *conn.Client, path string, kazoo bool) (*rwlock.RWLock, error) {
-	options := []rwlock.Option{rwlock.WithTracerName(metricsName(path))}
-	if kazoo {
-		options = append(options, rwlock.WithKazoo())
+func participants(queue []rwlock.Contender, err error) ([]zkrecipes.Participant, error) {
+	all := make([]zkrecipes.Participant, len(queue))
+	for i, c := range queue {
+		all[i] = c.Participant
 	}
-	return rwlock.New(c, path, options...)
-}
-
-func participants(l *rwlock.RWLock) func(context.Context) ([]zkrecipes.Participant, error) {
-	return func(ctx context.Context) ([]zkrecipes.Participant, error) {
-		queue, err := l.Queue(ctx)
-		all := make([]zkrecipes.Participant, len(queue))
-		for i, c := range queue {
-			all[i] = c.Participant
-		}
-		return all, err
-	}
+	return all, err
 }
 
 // newLockOf completes a verb that runs a program under one lock.

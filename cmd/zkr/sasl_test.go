@@ -50,8 +50,7 @@ func TestAccess_ServersThatRequireAuthentication(t *testing.T) {
 		{"limit", "/l", "3"},
 		{"leader", "/e"},
 	} {
-		status, _, errs := run(t, srv.Addr(), args...)
-		require.Equal(t, exit.NoAccess, status, errs)
+		_, errs := ends(t, exit.NoAccess, srv.Addr(), args...)
 		require.Contains(t, errs, "the servers require authentication: give --auth-file, --kerberos, or --tls-cert")
 		require.Contains(t, errs, "the server requires authentication (-124)")
 		require.NotContains(t, errs, "SASL")
@@ -63,16 +62,14 @@ func TestAuthFile_IsLookedAt(t *testing.T) {
 	auth := filepath.Join(t.TempDir(), "auth")
 	for _, line := range []string{"digest:bob", "digest:bob:", "digest::secret"} {
 		require.NoError(t, os.WriteFile(auth, []byte(line), 0o600))
-		status, _, errs := run(t, srv.Addr(), "status", "--auth-file", auth, "/p")
-		require.Equal(t, exit.Usage, status)
+		_, errs := ends(t, exit.Usage, srv.Addr(), "status", "--auth-file", auth, "/p")
 		require.Contains(t, errs, "auth:1: want digest:user:password")
 		require.NotContains(t, errs, "secret")
 	}
 	require.NoError(t, os.WriteFile(auth, []byte("digest:bob:secret"), 0o600))
 	for mode, warned := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true} {
 		require.NoError(t, os.Chmod(auth, mode))
-		status, _, errs := run(t, srv.Addr(), "status", "--auth-file", auth, "/p")
-		require.Zero(t, status, errs)
+		_, errs := ends(t, 0, srv.Addr(), "status", "--auth-file", auth, "/p")
 		require.Equal(t, warned, strings.Contains(errs, "every user of this machine can read --auth-file"), errs)
 	}
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,7 +21,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
-	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -30,23 +28,12 @@ import (
 func sidecarClient(t *testing.T, servers string, args ...string) (*http.Client, *zkr) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
-	z := command(t, servers, append([]string{"serve", "--http", "unix:" + socket}, args...)...)
-	require.NoError(t, z.Start())
-	var dialer net.Dialer
-	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "unix", socket)
-		},
-	}}
-	require.Eventually(t, func() bool {
-		c, err := dialer.DialContext(t.Context(), "unix", socket)
-		if err == nil {
-			_ = c.Close()
-		}
-		return err == nil
-	}, 30*time.Second, time.Millisecond)
-	return client, z
+	z := begin(t, servers, append([]string{"serve", "--http", "unix:" + socket}, args...)...)
+	eventually(t, "it listens", func() bool {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "unix", socket)
+		return err == nil && c.Close() == nil
+	})
+	return throughSocket(socket), z
 }
 
 // ask returns the status and body of an answer.
@@ -94,12 +81,17 @@ func eventsOf(t *testing.T, client *http.Client, path string) *bufio.Reader {
 	return bufio.NewReaderSize(answer.Body, 1<<20)
 }
 
+// becomesLeader waits until the candidate of zkr serve leads.
+func becomesLeader(t *testing.T, client *http.Client) {
+	t.Helper()
+	eventually(t, "it leads", func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK })
+}
+
 // TestServe: a candidate leads, reports that in every way, and resigns when it is stopped.
 func TestServe(t *testing.T) {
 	srv := zktest.Run(t)
 	client, z := sidecarClient(t, srv.Addr(), "--elect", "/app/leader", "--id", "pod-1")
-	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK },
-		30*time.Second, 10*time.Millisecond)
+	becomesLeader(t, client)
 	for path, want := range map[string]string{
 		"/": `{"name":"pod-1"}`, "/leader": `"leader":"pod-1"`, "/healthz": "alive", "/readyz": `"state":"connected"`,
 		"/metrics": `zkrecipes_holds{name="/app/leader",recipe="election"} 1`, "/ui/": "<title>zkr</title>",
@@ -113,26 +105,8 @@ func TestServe(t *testing.T) {
 	shown := eventsOf(t, client, "/ui/events")
 	nextEvent(t, shown, `"current":true`, `/app/leader`, `"id":"pod-1"`)
 	nextEvent(t, shown, `"own":{"node":"/app/leader/`)
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, 143, z.status(t), z.err.String())
+	require.Equal(t, 143, z.after(t, syscall.SIGTERM), z.err.String())
 	require.Empty(t, srv.Children("/app/leader"))
-}
-
-// TestServe_StaleSocket: the socket that a killed zkr left behind is replaced, that of a running one is not.
-func TestServe_StaleSocket(t *testing.T) {
-	srv := zktest.Run(t)
-	at := "unix:" + filepath.Join(t.TempDir(), "s")
-	first := command(t, srv.Addr(), "serve", "--http", at)
-	require.NoError(t, first.Start())
-	eventually(t, "it listens", func() bool { return strings.Contains(first.err.String(), "listening") })
-	status, _, errs := run(t, srv.Addr(), "serve", "--http", at)
-	require.Equal(t, exit.Failure, status, errs)
-	require.Contains(t, errs, "address already in use")
-	require.NoError(t, first.Process.Kill())
-	_ = first.Wait() // it was killed
-	second := command(t, srv.Addr(), "serve", "--http", at)
-	require.NoError(t, second.Start())
-	eventually(t, "it listens", func() bool { return strings.Contains(second.err.String(), "listening") })
 }
 
 // TestServe_Observe: an observer is not a candidate, reports changes, and names no leader while it is cut off.
@@ -148,13 +122,7 @@ func TestServe_Observe(t *testing.T) {
 	stream, shown := eventsOf(t, client, "/events"), eventsOf(t, client, "/ui/events")
 	nextEvent(t, shown, `"current":true`)
 
-	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithIdentity("web1/42"), conn.WithLogger(silent))
-	require.NoError(t, err)
-	defer c.Close()
-	e, err := election.New(c, "/app/leader")
-	require.NoError(t, err)
-	term, err := e.Campaign(t.Context())
-	require.NoError(t, err)
+	term := leading(t, srv, "/app/leader", "web1/42")
 	began := time.Now()
 	nextEvent(t, stream, `"leader":"web1/42"`, `"token":"`+term.Token().String()+`"`)
 	var m pageMessage
@@ -181,17 +149,12 @@ func TestServe_Observe(t *testing.T) {
 // TestServe_Forbidden: an unreadable node hides nothing else, and the page reports that it is not shown.
 func TestServe_Forbidden(t *testing.T) {
 	srv := zktest.Run(t)
-	c := dial(t, srv, conn.WithIdentity("web1/42"))
-	m, err := mutex.New(c, "/open")
-	require.NoError(t, err)
-	_, err = m.Lock(t.Context())
-	require.NoError(t, err)
-	m, err = mutex.New(c, "/half")
-	require.NoError(t, err)
-	_, err = m.Lock(t.Context())
-	require.NoError(t, err)
+	c := dial(t, srv)
+	for _, path := range []string{"/open", "/half"} {
+		locked(t, srv, path, "web1/42")
+	}
 	secret := zk.DigestACL(zk.PermAll, "joe", "secret")
-	_, err = c.Create(t.Context(), "/closed", nil, 0, secret...)
+	_, err := c.Create(t.Context(), "/closed", nil, 0, secret...)
 	require.NoError(t, err)
 	_, err = c.Create(t.Context(), "/half/_c_0a0b0c0d-0000-0000-0000-000000000000-lock-", nil,
 		zk.FlagEphemeral|zk.FlagSequence, secret...)
@@ -225,8 +188,7 @@ func TestServe_Usage(t *testing.T) {
 		{"--allow-host", "zkr.example:4040"},
 		{"--allow-host", "http://zkr.example"},
 	} {
-		status, _, errs := run(t, srv.Addr(), append([]string{"serve"}, args...)...)
-		require.Equal(t, exit.Usage, status, errs)
+		ends(t, exit.Usage, srv.Addr(), append([]string{"serve"}, args...)...)
 	}
 }
 
@@ -240,13 +202,9 @@ func TestServe_Resign(t *testing.T) {
 		require.NoError(t, err)
 		return read(t, answer)
 	}
-	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK },
-		30*time.Second, 10*time.Millisecond)
+	becomesLeader(t, client)
 	_, self := ask(t, client, "/self")
-	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithIdentity("pod-2"), conn.WithLogger(silent))
-	require.NoError(t, err)
-	defer c.Close()
-	e, err := election.New(c, "/app/leader")
+	e, err := election.New(dial(t, srv, conn.WithIdentity("pod-2")), "/app/leader")
 	require.NoError(t, err)
 	elected := make(chan *election.Term, 1)
 	go func() {
@@ -268,8 +226,6 @@ func TestServe_Resign(t *testing.T) {
 	require.Equal(t, http.StatusConflict, status, text)
 	eventually(t, "it stands again", func() bool { return len(srv.Children("/app/leader")) == 2 })
 	require.NoError(t, term.Release(t.Context()))
-	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK },
-		30*time.Second, 10*time.Millisecond)
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, 143, z.status(t), z.err.String())
+	becomesLeader(t, client)
+	require.Equal(t, 143, z.after(t, syscall.SIGTERM), z.err.String())
 }

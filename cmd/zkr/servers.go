@@ -136,18 +136,15 @@ func (a *app) word(ctx context.Context, server, word string) (string, error) {
 type sessions struct {
 	known    map[int64]bool
 	complete bool // the leader has reported
-	missing  error
 }
 
 // sessions asks every server for its sessions. Only the leader knows all of them.
 func (a *app) sessions(ctx context.Context) sessions {
 	s := sessions{known: map[int64]bool{}}
-	addresses, _, err := a.servers(ctx)
-	errs := []error{err}
+	addresses, _, _ := a.servers(ctx) // without them nothing is known
 	for _, server := range addresses {
 		dump, err := a.word(ctx, server, "dump")
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", server, err))
 			continue
 		}
 		for _, id := range dumped(dump) {
@@ -156,7 +153,6 @@ func (a *app) sessions(ctx context.Context) sessions {
 		role, err := a.word(ctx, server, "srvr")
 		s.complete = s.complete || err == nil && leads(field(role, "Mode"))
 	}
-	s.missing = errors.Join(errs...)
 	return s
 }
 

@@ -85,9 +85,8 @@ func TestSRV_NoRecords(t *testing.T) {
 // TestEnsembleTracking_ServersReplaced: with the flag, zkr keeps its lock after all servers that it was given are gone.
 func TestEnsembleTracking_ServersReplaced(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFronts(5))
-	z := command(t, srv.Fronts()[0].Addr()+","+srv.Fronts()[1].Addr(), "elect", "--ensemble-tracking", "--rebalance=1m",
+	z := begin(t, srv.Fronts()[0].Addr()+","+srv.Fronts()[1].Addr(), "elect", "--ensemble-tracking", "--rebalance=1m",
 		"/leader", "--", "sleep", "1000")
-	require.NoError(t, z.Start())
 	eventually(t, "it knows the servers",
 		func() bool { return strings.Contains(z.err.String(), "source=/zookeeper/config") })
 	eventually(t, "it leads", func() bool { return strings.Contains(z.err.String(), "elected at /leader") })

@@ -132,11 +132,9 @@ func TestShard_DividesAndHandsOver(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 2, stayed, "what does not move goes on")
-	require.NoError(t, first.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 0, first.status(t))
+	assert.Equal(t, 0, first.after(t, syscall.SIGTERM))
 	s.served(map[string]int{"second": 4})
-	require.NoError(t, second.Process.Signal(syscall.SIGINT))
-	assert.Equal(t, 0, second.status(t))
+	assert.Equal(t, 0, second.after(t, syscall.SIGINT))
 	assert.Empty(t, s.owners())
 	log, err := os.ReadFile(filepath.Join(s.dir, "log"))
 	require.NoError(t, err)
@@ -167,8 +165,7 @@ func TestShard_Exclusion(t *testing.T) {
 			s.srv.Heal(zktest.Everyone)
 			require.NoError(t, first.Process.Signal(syscall.SIGCONT))
 			s.served(map[string]int{"first": 2, "second": 2})
-			require.NoError(t, first.Process.Signal(syscall.SIGTERM))
-			require.Equal(t, 0, first.status(t))
+			require.Equal(t, 0, first.after(t, syscall.SIGTERM))
 		})
 	}
 }
@@ -182,8 +179,7 @@ func TestShard_ReturnGrace(t *testing.T) {
 	s.start("second", long, "--id=m2", "--return-grace=10m")
 	s.served(map[string]int{"first": 2, "second": 2})
 	before := s.owners()
-	require.NoError(t, first.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, 0, first.status(t))
+	require.Equal(t, 0, first.after(t, syscall.SIGTERM))
 	s.served(map[string]int{"second": 2})
 	s.start("first", long, "--id=m1", "--return-grace=10m")
 	s.served(map[string]int{"first": 2, "second": 2})
@@ -197,8 +193,7 @@ func TestShard_AskedWhileNoServerAnswers(t *testing.T) {
 	first := s.start("first")
 	s.served(map[string]int{"first": 4})
 	s.srv.Stall(zktest.Everyone, zktest.Both)
-	require.NoError(t, first.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, 0, first.status(t))
+	require.Equal(t, 0, first.after(t, syscall.SIGTERM))
 	require.Empty(t, s.owners())
 }
 
@@ -227,9 +222,8 @@ func TestShard_GuardKilled(t *testing.T) {
 // TestShard_GivesAway: a shard whose program fails moves to another machine.
 func TestShard_GivesAway(t *testing.T) {
 	srv := zktest.Run(t)
-	z := command(t, srv.Addr(), "shard", "--shards=a,b", "--give-up=1", "--settle=0", "--id=m1", "/p", "--",
+	z := begin(t, srv.Addr(), "shard", "--shards=a,b", "--give-up=1", "--settle=0", "--id=m1", "/p", "--",
 		"sh", "-c", `echo "in $1"; test "$1" = a && exit 3; exec sleep 300`, "sh", "{}")
-	require.NoError(t, z.Start())
 	eventually(t, "b runs", func() bool { return strings.Contains(z.out.String(), "in b\n") })
 	observer, err := shard.New(dial(t, srv), "/p")
 	require.NoError(t, err)
@@ -239,18 +233,16 @@ func TestShard_GivesAway(t *testing.T) {
 	})
 	assert.Contains(t, z.out.String(), "in a\n")
 	assert.Contains(t, z.err.String(), "status 3")
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 0, z.status(t))
+	assert.Equal(t, 0, z.after(t, syscall.SIGTERM))
 }
 
 // TestShard_Signals: zkr forwards a signal that does not stop it. At the first one that does, zkr asks its programs to
 // stop, followed by SIGKILL.
 func TestShard_Signals(t *testing.T) {
 	t.Parallel()
-	z := command(t, zktest.Run(t).Addr(), "shard", "--count=2", "--settle=0", "/p", "--",
+	z := begin(t, zktest.Run(t).Addr(), "shard", "--count=2", "--settle=0", "/p", "--",
 		"sh", "-c", `trap 'echo "usr1 $1"' USR1; trap 'echo "term $1"' TERM; echo "ready $1"; while :; do sleep 0.05; done`,
 		"sh", "{}")
-	require.NoError(t, z.Start())
 	says := func(words ...string) {
 		eventually(t, fmt.Sprint(words), func() bool {
 			return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(z.out.String(), word) })
@@ -259,8 +251,7 @@ func TestShard_Signals(t *testing.T) {
 	says("ready 0", "ready 1")
 	require.NoError(t, z.Process.Signal(syscall.SIGUSR1))
 	says("usr1 0", "usr1 1")
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 0, z.status(t))
+	assert.Equal(t, 0, z.after(t, syscall.SIGTERM))
 	says("term 0", "term 1")
 }
 
@@ -268,20 +259,18 @@ func TestShard_Signals(t *testing.T) {
 // that fails after it has failed.
 func TestShard_Hangup(t *testing.T) {
 	t.Parallel()
-	z := command(t, zktest.Run(t).Addr(), "shard", "--count=1", "--settle=0", "--stop-timeout=0.1", "/p", "--",
+	z := begin(t, zktest.Run(t).Addr(), "shard", "--count=1", "--settle=0", "--stop-timeout=0.1", "/p", "--",
 		"sh", "-c", `trap 'echo hup; n=$((n+1))' HUP; n=0; i=0; echo ready; while test $i -lt 20; do sleep 0.05; `+
 			`i=$((i+n)); done; echo lasted; exit 3`)
-	require.NoError(t, z.Start())
 	eventually(t, "it is ready", func() bool { return strings.Contains(z.out.String(), "ready\n") })
 	require.NoError(t, z.Process.Signal(syscall.SIGHUP))
 	eventually(t, "it goes on", func() bool { return strings.Contains(z.out.String(), "lasted\n") })
 	eventually(t, "it has failed", func() bool { return strings.Contains(z.err.String(), "status 3") })
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 0, z.status(t))
+	assert.Equal(t, 0, z.after(t, syscall.SIGTERM))
 }
 
 func TestShard_WrongUsage(t *testing.T) {
-	for name, args := range map[string][]string{
+	for _, args := range map[string][]string{
 		"an empty name":   {"--shards=a,,b", "/p", "--", "true"},
 		"no shards":       {"/p", "--", "true"},
 		"two sets":        {"--count=3", "--shards=a", "/p", "--", "true"},
@@ -294,8 +283,7 @@ func TestShard_WrongUsage(t *testing.T) {
 		"long grace":      {"--count=1", "--grace=30", "/p", "--", "true"},
 		"two paths":       {"--count=1", "/p", "/q", "--", "true"},
 	} {
-		status, _, errs := run(t, zktest.Run(t).Addr(), append([]string{"shard"}, args...)...)
-		assert.Equal(t, exit.Usage, status, "%s: %s", name, errs)
+		ends(t, exit.Usage, zktest.Run(t).Addr(), append([]string{"shard"}, args...)...)
 	}
 	assert.Equal(t, []string{"00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10"}, numbered(11))
 	assert.Equal(t, []string{"0"}, numbered(1))
@@ -305,13 +293,11 @@ func TestShard_WrongUsage(t *testing.T) {
 // the name of the shard.
 func TestShard_BelowOtherZkr(t *testing.T) {
 	t.Parallel()
-	z := command(t, zktest.Run(t).Addr(), "lock", "/outer", "--shell",
+	z := begin(t, zktest.Run(t).Addr(), "lock", "/outer", "--shell",
 		`exec "$ZKR" shard --shards=a --settle=0 /p --shell 'echo "first $ZKR_SHARD"; "$ZKR" lock /inner --shell "echo `+
 			`\"second \$ZKR_SHARD\""; exec sleep 300'`)
-	require.NoError(t, z.Start())
 	eventually(t, "the inner programs run", func() bool {
 		return strings.Contains(z.out.String(), "first a\n") && strings.Contains(z.out.String(), "second a\n")
 	})
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 0, z.status(t), z.err.String())
+	assert.Equal(t, 0, z.after(t, syscall.SIGTERM), z.err.String())
 }

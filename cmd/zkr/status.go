@@ -73,12 +73,7 @@ several, or -r, print path, tab and verdict for each queue.`,
 			if len(args) == 0 {
 				return exit.Usagef("want a PATH")
 			}
-			for _, path := range args {
-				if err := conn.ValidatePath(path); err != nil {
-					return exit.With(exit.Usage, err)
-				}
-			}
-			return nil
+			return validPaths(args...)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {

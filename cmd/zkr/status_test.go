@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"os"
 	"strings"
 	"syscall"
@@ -18,16 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 // TestStatus: while a program runs under a lock, status shows its holder, for people and for scripts.
 func TestStatus(t *testing.T) {
 	srv := zktest.Run(t)
-	status, out, errs := run(t, srv.Addr(), "lock", "--id", "web1/42", "/jobs/nightly", "--shell",
+	out, _ := ends(t, 0, srv.Addr(), "lock", "--id", "web1/42", "/jobs/nightly", "--shell",
 		"$ZKR status /jobs/nightly; $ZKR status -o json /jobs/nightly; $ZKR status -o value /jobs/nightly /jobs")
-	require.Zero(t, status, errs)
 	require.Regexp(t, `(?s)^/jobs/nightly \(mutex\): held by web1/42\n  PLACE  MODE   ID       HOST\s+PROCESS  `+
 		`AGE\s+SINCE\s+TOKEN\s+SESSION\n`+
 		`  holds  mutex  web1/42  \S+\s+\d+\s+\S+\s+\S+Z\s+\d+\s+0x[0-9a-f]+\n(\{.*\})\n/jobs/nightly\theld\n/jobs\tfree\n$`,
@@ -52,13 +49,9 @@ func TestStatus(t *testing.T) {
 // TestStatus_Recursive: each queue has a line that ends with its problems. Scripts get the path and the verdict.
 func TestStatus_Recursive(t *testing.T) {
 	srv := zktest.Run(t)
-	for _, path := range []string{"/a", "/a/lock-0000000001", "/a/lock-0000000002"} {
-		_, err := srv.Create(path, []byte("web"+path[len(path)-1:]+"/7"), zktest.Persistent)
-		require.NoError(t, err)
-	}
-	status, out, errs := run(t, srv.Addr(), "sem", "-n=2", "--id=gpu", "/sem", "--shell",
+	nodes(t, srv, "web1/7", "/a", "/a/lock-0000000001", "/a/lock-0000000002")
+	out, _ := ends(t, 0, srv.Addr(), "sem", "-n=2", "--id=gpu", "/sem", "--shell",
 		`$ZKR elect --once --id=web3 /b/leader --shell '$ZKR status -r /; $ZKR status -r -o value /'`)
-	require.Zero(t, status, errs)
 	require.Regexp(t, `^PATH\s+KIND\s+VERDICT\s+HOLDER\s+AGE\s+WAITING\s+LONGEST\s+FINDINGS\n`+
 		`/a\s+mutex\s+ghost\s+web1/7\s+\S+s\s+1\s+\S+s\s+ghost: lock-0000000001 is not ephemeral.*, and 1 more\n`+
 		`/b/leader\s+election\s+held\s+web3\s+\S+s\s+0\s+-\s+-\n`+
@@ -72,13 +65,11 @@ func TestStatus_ComparesClocks(t *testing.T) {
 	srv := zktest.Run(t)
 	writes := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: -1}, zktest.Proceed())
 	for i, flags := range [][]string{{}, {"-r"}, {"-o=json", "--stuck=1h"}} {
-		status, _, errs := run(t, srv.Addr(), append([]string{"status", "/"}, flags...)...)
-		require.Zero(t, status, errs)
+		ends(t, 0, srv.Addr(), append([]string{"status", "/"}, flags...)...)
 		require.Equal(t, i+1, writes.Hits(), "%q", flags)
 	}
 	for _, flags := range [][]string{{"-o=json"}, {"-r", "-o=value"}} {
-		status, _, errs := run(t, srv.Addr(), append([]string{"status", "/"}, flags...)...)
-		require.Zero(t, status, errs)
+		ends(t, 0, srv.Addr(), append([]string{"status", "/"}, flags...)...)
 		require.Equal(t, 3, writes.Hits(), "%q", flags)
 	}
 	require.Equal(t, []string{"zookeeper"}, srv.Children("/"))
@@ -87,16 +78,9 @@ func TestStatus_ComparesClocks(t *testing.T) {
 // TestStatus_AClockThatIsBehind: the ages of contenders and shards follow the clock of the servers.
 func TestStatus_AClockThatIsBehind(t *testing.T) {
 	srv := zktest.Run(t)
-	for _, path := range []string{"/s", "/s/members", "/s/election", "/s/own", "/s/own/p0", "/q"} {
-		_, err := srv.Create(path, nil, zktest.Persistent)
-		require.NoError(t, err)
-	}
-	_, err := srv.Create("/s/plan", []byte(`{"owners":{"w1":["p0"]}}`), zktest.Persistent)
-	require.NoError(t, err)
-	for _, path := range []string{"/q/lock-0000000001", "/s/own/p0/lock-0000000001"} {
-		_, err := srv.Create(path, []byte("web/1"), zktest.Persistent)
-		require.NoError(t, err)
-	}
+	nodes(t, srv, "", "/s", "/s/members", "/s/election", "/s/own", "/s/own/p0", "/q")
+	nodes(t, srv, `{"owners":{"w1":["p0"]}}`, "/s/plan")
+	nodes(t, srv, "web/1", "/q/lock-0000000001", "/s/own/p0/lock-0000000001")
 	client := dial(t, srv)
 	since := func(ahead time.Duration) []time.Time {
 		view, err := look(t.Context(), client, []string{"/"}, statusFlags{recursive: true, ahead: ahead})
@@ -117,12 +101,10 @@ func TestStatus_NothingBelow(t *testing.T) {
 	x = inTerminal(t, command(t, srv.Addr(), "status", "-r", "--stuck=10m", "/jobs"))
 	x.shows(t, "zkr: no queue at or below /jobs is stuck")
 	assert.Zero(t, x.status(t))
-	status, out, errs := run(t, srv.Addr(), "status", "-r", "/jobs")
-	assert.Zero(t, status)
+	out, errs := ends(t, 0, srv.Addr(), "status", "-r", "/jobs")
 	assert.Equal(t, "no contenders at or below /jobs\n", out+errs)
 	for _, flag := range []string{"-o=value", "--stuck=10m"} {
-		status, out, errs := run(t, srv.Addr(), "status", "-r", flag, "/jobs")
-		assert.Zero(t, status)
+		out, errs := ends(t, 0, srv.Addr(), "status", "-r", flag, "/jobs")
 		assert.Empty(t, out+errs)
 	}
 }
@@ -130,19 +112,10 @@ func TestStatus_NothingBelow(t *testing.T) {
 // TestStatus_Stuck: the exit status reports whether a queue is shown.
 func TestStatus_Stuck(t *testing.T) {
 	srv := zktest.Run(t)
-	for _, number := range []string{"0000000001", "0000000002"} {
-		for _, path := range []string{"/q", "/q/lock-" + number} {
-			if !srv.Exists(path) {
-				_, err := srv.Create(path, []byte("web/1"), zktest.Persistent)
-				require.NoError(t, err)
-			}
-		}
-	}
-	status, out, errs := run(t, srv.Addr(), "status", "-r", "--stuck", "1h", "/")
-	require.Zero(t, status, errs)
+	nodes(t, srv, "web/1", "/q", "/q/lock-0000000001", "/q/lock-0000000002")
+	out, _ := ends(t, 0, srv.Addr(), "status", "-r", "--stuck", "1h", "/")
 	require.Empty(t, out)
-	status, out, errs = run(t, srv.Addr(), "status", "-r", "--stuck", "1ns", "/")
-	require.Equal(t, 1, status, errs)
+	out, _ = ends(t, 1, srv.Addr(), "status", "-r", "--stuck", "1ns", "/")
 	require.Regexp(t, `/q +mutex +ghost +web/1`, out)
 	_, out, _ = run(t, srv.Addr(), "status", "--stuck", "1ns", "/q")
 	require.Contains(t, out, "stuck behind web/1")
@@ -151,22 +124,14 @@ func TestStatus_Stuck(t *testing.T) {
 // TestStatus_Forbidden: an unreadable node hides no other queue.
 func TestStatus_Forbidden(t *testing.T) {
 	srv := zktest.Run(t)
-	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithLogger(slog.New(slog.DiscardHandler)))
+	_, err := dial(t, srv).Create(t.Context(), "/closed", nil, 0, zk.DigestACL(zk.PermAll, "joe", "secret")...)
 	require.NoError(t, err)
-	defer client.Close()
-	_, err = client.Create(t.Context(), "/closed", nil, 0, zk.DigestACL(zk.PermAll, "joe", "secret")...)
-	require.NoError(t, err)
-	_, err = srv.Create("/q", nil, zktest.Persistent)
-	require.NoError(t, err)
-	_, err = srv.Create("/q/lock-0000000001", []byte("web/1"), zktest.Persistent)
-	require.NoError(t, err)
-	status, out, errs := run(t, srv.Addr(), "status", "-r", "/")
-	require.Zero(t, status, errs)
+	nodes(t, srv, "web/1", "/q", "/q/lock-0000000001")
+	out, errs := ends(t, 0, srv.Addr(), "status", "-r", "/")
 	require.Contains(t, out, "/q    mutex  ghost    web/1")
 	require.Contains(t, errs, "not shown")
 	require.Contains(t, errs, "/closed")
-	status, _, errs = run(t, srv.Addr(), "status", "/closed")
-	require.Equal(t, exit.NoAccess, status)
+	_, errs = ends(t, exit.NoAccess, srv.Addr(), "status", "/closed")
 	require.Contains(t, errs, "--auth-file")
 }
 

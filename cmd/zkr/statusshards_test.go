@@ -69,8 +69,7 @@ func TestStatus_Shards(t *testing.T) {
 		becomes("moving", "/", "-r"),
 		"with -r, it stands for its queues")
 
-	status, text, errs := run(t, srv.Addr(), "status", "-o=json", "/app/parts")
-	require.Zero(t, status, errs)
+	text, _ := ends(t, 0, srv.Addr(), "status", "-o=json", "/app/parts")
 	var view snapshot
 	require.NoError(t, json.Unmarshal([]byte(text), &view))
 	require.Empty(t, view.Queues)
@@ -107,8 +106,7 @@ func TestPage_Shards(t *testing.T) {
 	require.Contains(t, fresh, `"path":"/app/parts/own/p0","words":"free → first"`)
 	require.NoError(t, first.Leave(t.Context()))
 	nextEvent(t, events, `"kind":"shards","verdict":"nobody"`)
-	_, err := srv.Create("/app/parts/own/p0/lock-0000000001", []byte("web/1"), zktest.Persistent)
-	require.NoError(t, err)
+	nodes(t, srv, "web/1", "/app/parts/own/p0/lock-0000000001")
 	nextEvent(t, events, `"path":"/app/parts/own/p0","kind":"mutex","layout":"curator","verdict":"ghost"`)
 }
 
@@ -116,17 +114,12 @@ func TestPage_Shards(t *testing.T) {
 // it.
 func TestStatus_ShardsSomethingInTheWay(t *testing.T) {
 	srv := zktest.Run(t)
-	for _, path := range []string{"/s", "/s/members", "/s/election", "/s/own", "/s/own/p0"} {
-		_, err := srv.Create(path, nil, zktest.Persistent)
-		require.NoError(t, err)
-	}
-	_, err := srv.Create("/s/plan", []byte(`{"owners":{"w1":["p0"]},"away":{"w1":1000}}`), zktest.Persistent)
-	require.NoError(t, err)
+	nodes(t, srv, "", "/s", "/s/members", "/s/election", "/s/own", "/s/own/p0")
+	nodes(t, srv, `{"owners":{"w1":["p0"]},"away":{"w1":1000}}`, "/s/plan")
 	_, out, _ := run(t, srv.Addr(), "status", "/s")
 	require.Equal(t, "/s: 1 shards, 0 members, 1 away\n  SHARD  STATE  MEMBER  HOLDER  AGE  SINCE  TOKEN\n  p0     "+
 		"away   w1      -       -    -      -\n", out)
-	_, err = srv.Create("/s/own/p0/lock-0000000001", []byte("web/1"), zktest.Persistent)
-	require.NoError(t, err)
+	nodes(t, srv, "web/1", "/s/own/p0/lock-0000000001")
 	_, out, _ = run(t, srv.Addr(), "status", "-r", "-o=value", "/")
 	require.Equal(t, "/s/own/p0\tghost\n/s\tmoving\n", out)
 	asked := srv.Intercept(zktest.Match{Times: -1, Where: func(r zktest.Request) bool {

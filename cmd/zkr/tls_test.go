@@ -6,7 +6,9 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -21,26 +23,62 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// renew writes a self-signed certificate and its key to two files, and returns the pair.
-func renew(t *testing.T, certFile, keyFile string) *tls.Certificate {
+// authority signs certificates and writes them to files.
+type authority struct {
+	ca   string // its file
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T, name string) *authority {
+	t.Helper()
+	a := &authority{}
+	a.ca, _, _ = a.issue(t, name, func(c *x509.Certificate) { c.IsCA, c.BasicConstraintsValid = true, true })
+	return a
+}
+
+// issue signs a certificate for 127.0.0.1; the first one is self-signed.
+func (a *authority) issue(
+	t *testing.T, name string, edit func(*x509.Certificate),
+) (certFile, keyFile string, pair tls.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour),
-		NotAfter:    time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	edit(template)
+	parent := a.cert
+	if parent == nil {
+		parent, a.key = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, a.key)
 	require.NoError(t, err)
 	secret, err := x509.MarshalECPrivateKey(key)
 	require.NoError(t, err)
 	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	private := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret})
+	dir := t.TempDir()
+	certFile, keyFile = filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
 	require.NoError(t, os.WriteFile(certFile, cert, 0o600))
 	require.NoError(t, os.WriteFile(keyFile, private, 0o600))
-	pair, err := tls.X509KeyPair(cert, private)
+	pair, err = tls.X509KeyPair(cert, private)
 	require.NoError(t, err)
+	if a.cert == nil {
+		a.cert = pair.Leaf
+	}
+	return certFile, keyFile, pair
+}
+
+// renew replaces two files with a self-signed certificate and its key, and returns the pair.
+func renew(t *testing.T, certFile, keyFile string) *tls.Certificate {
+	t.Helper()
+	cert, key, pair := (&authority{}).issue(t, "renewed", func(c *x509.Certificate) {
+		c.IsCA, c.BasicConstraintsValid = true, true
+	})
+	require.NoError(t, errors.Join(os.Rename(cert, certFile), os.Rename(key, keyFile)))
 	return &pair
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -22,25 +21,20 @@ import (
 func TestLock_BelowItselfIsToldAtOnce(t *testing.T) {
 	srv := zktest.Run(t)
 	for _, line := range []string{`"$ZKR" lock /n -- true`, `"$ZKR" lock /m -- "$ZKR" lock /n -- true`} {
-		status, _, errs := run(t, srv.Addr(), "lock", "/n", "--shell", line)
-		assert.Equal(t, exit.Usage, status, errs)
+		_, errs := ends(t, exit.Usage, srv.Addr(), "lock", "/n", "--shell", line)
 		assert.Contains(t, errs, "runs below the one that holds /n, and would wait for it for ever: run the inner program "+
 			"without zkr, or end the wait by --wait")
 	}
-	status, _, errs := run(t, srv.Addr(), "lock", "--max-run=1m", "/n", "--shell", `"$ZKR" lock /n -- true`)
-	assert.Equal(t, exit.Usage, status, errs)
-	status, _, errs = run(t, srv.Addr(), "lock", "/n", "--shell", `"$ZKR" lock --wait=0.5 /n -- true`)
-	assert.Equal(t, exit.Busy, status, "a wait with an end is no mistake: "+errs)
-	status, _, errs = run(t, srv.Addr(), "rlock", "/r", "--shell", `"$ZKR" rlock /r -- "$ZKR" lock /other -- true`)
-	assert.Zero(t, status, errs)
+	ends(t, exit.Usage, srv.Addr(), "lock", "--max-run=1m", "/n", "--shell", `"$ZKR" lock /n -- true`)
+	ends(t, exit.Busy, srv.Addr(), "lock", "/n", "--shell", `"$ZKR" lock --wait=0.5 /n -- true`)
+	ends(t, 0, srv.Addr(), "rlock", "/r", "--shell", `"$ZKR" rlock /r -- "$ZKR" lock /other -- true`)
 }
 
 // TestLock_BelowOneThatDoesNotWaitForItIsNoMistake: with --leftovers ignore, the outer zkr ends first.
 func TestLock_BelowOneThatDoesNotWaitForItIsNoMistake(t *testing.T) {
 	ran := filepath.Join(t.TempDir(), "ran")
-	status, _, errs := run(t, zktest.Run(t).Addr(), "lock", "--leftovers=ignore", "/n", "--shell",
+	ends(t, 0, zktest.Run(t).Addr(), "lock", "--leftovers=ignore", "/n", "--shell",
 		`"$ZKR" lock /n -- touch `+ran+` >/dev/null 2>&1 & sleep 1`)
-	require.Zero(t, status, errs)
 	eventually(t, "the inner one has run", func() bool {
 		_, err := os.Stat(ran)
 		return err == nil
@@ -55,8 +49,7 @@ func TestEnvironment_AMisspeltNameIsTold(t *testing.T) {
 	require.NoError(t, z.Start())
 	assert.Zero(t, z.status(t))
 	assert.Contains(t, z.err.String(), "variable=ZKR_SESION_TIMEOUT")
-	status, _, errs := run(t, srv.Addr(), "lock", "/p", "--shell", `"$ZKR" lock /q -- "$ZKR" status /p`)
-	assert.Zero(t, status)
+	_, errs := ends(t, 0, srv.Addr(), "lock", "/p", "--shell", `"$ZKR" lock /q -- "$ZKR" status /p`)
 	assert.Empty(t, errs)
 }
 
@@ -67,8 +60,7 @@ func TestHints_NameFlags(t *testing.T) {
 	require.NoError(t, c.CreateAll(t.Context(), "/k", nil))
 	_, err := c.Create(t.Context(), "/k/0123456789abcdef0123456789abcdef__lock__", nil, zk.FlagEphemeral|zk.FlagSequence)
 	require.NoError(t, err)
-	status, _, errs := run(t, srv.Addr(), "lock", "/k", "--", "true")
-	assert.Equal(t, exit.Failure, status)
+	_, errs := ends(t, exit.Failure, srv.Addr(), "lock", "/k", "--", "true")
 	assert.Contains(t, errs, "share the path by --kazoo")
 	for _, verb := range [][]string{
 		{"lock", "--kazoo"},
@@ -76,13 +68,9 @@ func TestHints_NameFlags(t *testing.T) {
 		{"wlock", "--kazoo"},
 		{"elect", "--kazoo"},
 	} {
-		status, _, errs = run(t, srv.Addr(), append(verb, "--try", "/k", "--", "true")...)
-		assert.Equal(t, exit.Busy, status, errs)
+		ends(t, exit.Busy, srv.Addr(), append(verb, "--try", "/k", "--", "true")...)
 	}
-	e, err := election.New(c, "/e")
-	require.NoError(t, err)
-	_, err = e.Campaign(t.Context())
-	require.NoError(t, err)
+	leading(t, srv, "/e", "web1")
 	_, _, errs = run(t, srv.Addr(), "lock", "--try", "/e", "--", "true")
 	assert.Contains(t, errs, "share the path by zkr elect")
 }
@@ -112,20 +100,17 @@ func TestMisuse_IsToldBeforeServersAreAsked(t *testing.T) {
 		"lock --signal=HOPE /x -- true":   "want a signal such as TERM or USR1",
 		"lock --forward=HOPE /x -- true":  "want all, none, or names of signals that zkr can pass on",
 	} {
-		status, _, errs := run(t, "127.0.0.1:1", strings.Fields(line)...)
-		assert.Equal(t, exit.Usage, status, line)
+		_, errs := ends(t, exit.Usage, "127.0.0.1:1", strings.Fields(line)...)
 		assert.Contains(t, errs, want, line)
 	}
-	status, _, errs := run(t, "127.0.0.1:1", "lock", "--connect-timeout=0.2", "/x", "--", "true")
-	assert.Equal(t, exit.Unreachable, status)
+	_, errs := ends(t, exit.Unreachable, "127.0.0.1:1", "lock", "--connect-timeout=0.2", "/x", "--", "true")
 	assert.Contains(t, errs, "see zkr doctor")
 }
 
 // TestFree_IsNotUnknown: the output distinguishes a free lock from a mistyped path.
 func TestFree_IsNotUnknown(t *testing.T) {
 	srv := zktest.Run(t)
-	_, err := srv.Create("/free", nil, zktest.Persistent)
-	require.NoError(t, err)
+	nodes(t, srv, "", "/free")
 	_, out, _ := run(t, srv.Addr(), "status", "/free")
 	assert.Equal(t, "/free: free\n", out)
 	_, out, _ = run(t, srv.Addr(), "status", "/fre")

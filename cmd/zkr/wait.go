@@ -38,9 +38,6 @@ another caller may have the lock by the time wait returns.`,
 			if most < 0 {
 				return exit.Usagef("--queue %d: want 0 or more", most)
 			}
-			if err := conn.ValidatePath(args[0]); err != nil {
-				return exit.With(exit.Usage, err)
-			}
 			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
 				if limit >= 0 {
 					var cancel context.CancelFunc

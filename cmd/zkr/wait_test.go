@@ -10,18 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
-	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 func TestWait_TellsWhatWasInTheWay(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
-	m, err := mutex.New(dial(t, srv, conn.WithIdentity("web1/42")), "/held")
-	require.NoError(t, err)
-	_, err = m.Lock(t.Context())
-	require.NoError(t, err)
+	locked(t, srv, "/held", "web1/42")
 	for _, c := range []struct {
 		args []string
 		says string
@@ -47,12 +42,8 @@ func TestWait_TellsWhatWasInTheWay(t *testing.T) {
 func TestWait_SessionEnds_GoesOnInTheNext(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
-	m, err := mutex.New(dial(t, srv), "/held")
-	require.NoError(t, err)
-	h, err := m.Lock(t.Context())
-	require.NoError(t, err)
-	z := command(t, srv.Addr(), "wait", "/held")
-	require.NoError(t, z.Start())
+	h := locked(t, srv, "/held", "alice")
+	z := begin(t, srv.Addr(), "wait", "/held")
 	waiter := func() int64 {
 		for _, id := range srv.Watchers("/held") {
 			return id

@@ -40,22 +40,15 @@ func main() { demo.Main("config", run) }
 
 func parse(args []string, out io.Writer) (*config, error) {
 	c := &config{}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
 	flags := flag.NewFlagSet("config", flag.ContinueOnError)
 	c.ensemble.Flags(flags)
 	flags.StringVar(&c.path, "path", "/examples/config",
 		"znode of the configuration; the lock is at this path with \"-lock\" added")
-	flags.StringVar(&c.id, "id", fmt.Sprintf("%s/%d", host, os.Getpid()), "name of this process (needs -servers)")
+	flags.StringVar(&c.id, "id", fmt.Sprintf("%s/%d", demo.Host(), os.Getpid()), "name of this process (needs -servers)")
 	flags.IntVar(&c.readers, "readers", 3, "how many readers there are")
 	flags.IntVar(&c.rounds, "rounds", 3, "how often the editor edits")
 	flags.DurationVar(&c.pause, "pause", 200*time.Millisecond, "how long editing takes")
-	if err := demo.Parse(flags, args, out); err != nil {
-		return nil, err
-	}
-	if err := c.ensemble.Check(flags, "id"); err != nil {
+	if err := c.ensemble.Parse(flags, args, out, "id"); err != nil {
 		return nil, err
 	}
 	if c.readers < 0 || c.rounds < 1 || c.pause < 0 {

@@ -39,24 +39,17 @@ func main() { demo.Main("leader", run) }
 
 func parse(args []string, out io.Writer) (*config, error) {
 	c := &config{}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
 	flags := flag.NewFlagSet("leader", flag.ContinueOnError)
 	c.ensemble.Flags(flags)
 	flags.StringVar(&c.path, "path", "/examples/leader", "znode of the election")
-	flags.StringVar(&c.id, "id", fmt.Sprintf("%s/%d", host, os.Getpid()), "name of this candidate (needs -servers)")
+	flags.StringVar(&c.id, "id", fmt.Sprintf("%s/%d", demo.Host(), os.Getpid()), "name of this candidate (needs -servers)")
 	flags.DurationVar(&c.resignAfter, "resign-after", 0,
 		"resign after this long and stand again; 0 is never (needs -servers)")
 	flags.BoolVar(&c.follow, "follow", false, "do not stand, only print who leads (needs -servers)")
 	flags.BoolVar(&c.verbose, "v", false, "also print what each candidate sees of the others; always on with -servers")
 	flags.StringVar(&c.http, "http", "",
 		"serve /readyz, /leader and /self on this address, such as localhost:8080 (needs -servers)")
-	if err := demo.Parse(flags, args, out); err != nil {
-		return nil, err
-	}
-	if err := c.ensemble.Check(flags, "id", "resign-after", "follow", "session-timeout", "http"); err != nil {
+	if err := c.ensemble.Parse(flags, args, out, "id", "resign-after", "follow", "session-timeout", "http"); err != nil {
 		return nil, err
 	}
 	if err := conn.ValidatePath(c.path); err != nil {

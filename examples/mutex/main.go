@@ -37,21 +37,14 @@ func main() { demo.Main("mutex", run) }
 
 func parse(args []string, out io.Writer) (*config, error) {
 	c := &config{}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
 	flags := flag.NewFlagSet("mutex", flag.ContinueOnError)
 	c.ensemble.Flags(flags)
 	flags.StringVar(&c.path, "path", "/examples/mutex", "znode of the mutex")
-	flags.StringVar(&c.id, "id", fmt.Sprintf("%s/%d", host, os.Getpid()), "name of this process (needs -servers)")
+	flags.StringVar(&c.id, "id", fmt.Sprintf("%s/%d", demo.Host(), os.Getpid()), "name of this process (needs -servers)")
 	flags.IntVar(&c.workers, "workers", 3, "how many workers take turns")
 	flags.IntVar(&c.rounds, "rounds", 3, "how many turns each takes")
 	flags.DurationVar(&c.hold, "hold", 300*time.Millisecond, "how long a turn takes")
-	if err := demo.Parse(flags, args, out); err != nil {
-		return nil, err
-	}
-	if err := c.ensemble.Check(flags, "id"); err != nil {
+	if err := c.ensemble.Parse(flags, args, out, "id"); err != nil {
 		return nil, err
 	}
 	if c.workers < 1 || c.rounds < 1 || c.hold < 0 {

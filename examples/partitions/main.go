@@ -34,21 +34,14 @@ func main() { demo.Main("partitions", run) }
 
 func parse(args []string, out io.Writer) (*config, error) {
 	c := &config{}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
 	flags := flag.NewFlagSet("partitions", flag.ContinueOnError)
 	c.ensemble.Flags(flags)
 	flags.StringVar(&c.path, "path", "/examples/partitions",
 		"znode of the members and their plan; the offsets are beside it")
-	flags.StringVar(&c.id, "id", fmt.Sprintf("%s-%d", host, os.Getpid()), "name of this member (needs -servers)")
+	flags.StringVar(&c.id, "id", fmt.Sprintf("%s-%d", demo.Host(), os.Getpid()), "name of this member (needs -servers)")
 	flags.IntVar(&c.partitions, "partitions", 8, "how many partitions the log has; all members need the same")
 	flags.DurationVar(&c.work, "work", 50*time.Millisecond, "how long one record takes")
-	if err := demo.Parse(flags, args, out); err != nil {
-		return nil, err
-	}
-	if err := c.ensemble.Check(flags, "id", "session-timeout"); err != nil {
+	if err := c.ensemble.Parse(flags, args, out, "id", "session-timeout"); err != nil {
 		return nil, err
 	}
 	if err := conn.ValidatePath(c.path); err != nil {

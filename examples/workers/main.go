@@ -37,21 +37,14 @@ func main() { demo.Main("workers", run) }
 
 func parse(args []string, out io.Writer) (*config, error) {
 	c := &config{}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
 	flags := flag.NewFlagSet("workers", flag.ContinueOnError)
 	c.ensemble.Flags(flags)
 	flags.StringVar(&c.path, "path", "/examples/workers", "znode of the group")
-	flags.StringVar(&c.id, "id", fmt.Sprintf("%s-%d", host, os.Getpid()), "name of this worker (needs -servers)")
-	flags.StringVar(&c.address, "address", host, "what the others see as its address (needs -servers)")
+	flags.StringVar(&c.id, "id", fmt.Sprintf("%s-%d", demo.Host(), os.Getpid()), "name of this worker (needs -servers)")
+	flags.StringVar(&c.address, "address", demo.Host(), "what the others see as its address (needs -servers)")
 	flags.IntVar(&c.parts, "parts", 12, "into how many parts the work is divided; all workers need the same")
 	flags.BoolVar(&c.verbose, "v", false, "also print the members that each worker sees; always on with -servers")
-	if err := demo.Parse(flags, args, out); err != nil {
-		return nil, err
-	}
-	if err := c.ensemble.Check(flags, "id", "address", "session-timeout"); err != nil {
+	if err := c.ensemble.Parse(flags, args, out, "id", "address", "session-timeout"); err != nil {
 		return nil, err
 	}
 	if err := conn.ValidatePath(c.path); err != nil {

@@ -2,8 +2,8 @@
 // judges what they observed.
 //
 // A run is a series of rounds. Each round injects one fault, lets it last, and heals it. Then every client must be
-// served within three session timeouts. The clients that follow nodes stop for a moment, and must show what the servers
-// have. After the run, everything that they reported is compared with the logs of the servers. A seed determines the
+// served within three session timeouts. Clients that follow nodes pause for a moment, and must then show what the
+// servers have. After the run, everything they reported is compared with the logs of the servers. A seed determines the
 // kinds, victims and durations, so a run can be repeated, except for the interleaving of processes and packets.
 package chaos
 

@@ -1,5 +1,5 @@
 // Package parity runs the same script of operations against two ZooKeeper servers, and compares every reply and every
-// event byte for byte. It ignores what must differ: session ids, the first zxid, clocks, and orders that ZooKeeper does
+// event byte for byte. It ignores what must differ: session IDs, the first zxid, clocks, and orders that ZooKeeper does
 // not define.
 package parity
 

@@ -1,7 +1,7 @@
 package client
 
-// Claim reserves a path for one object of a client: two objects that mistook each other's node for their own would
-// undo each other's work, and the owner of a node only distinguishes sessions.
+// Claim reserves a path for one object of a client: two objects that mistook each other's node for their own would undo
+// each other's work, and a node's owner only identifies the session.
 type Claim struct {
 	core     *core
 	path     string
@@ -25,7 +25,7 @@ func (c *Client) Claim(path string) (claim *Claim, ok bool) {
 }
 
 // Before returns a channel that is closed when the previous object has released the path. Until then the new one must
-// not use the path. It is nil if there was no previous object.
+// not use the path. The channel is nil if there was no previous object.
 func (c *Claim) Before() <-chan struct{} {
 	if c.before == nil {
 		return nil

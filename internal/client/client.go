@@ -1,7 +1,7 @@
 // Package client opens one session after another, and implements what outlives a session: reads, views, claims, the
 // state.
 //
-// A recipe gets at it by converting the *conn.Client that it was given to *[Client]; the types are designed for that.
+// A recipe gets at it by converting the *conn.Client it was given to *[Client]; the types are designed for that.
 package client
 
 import (
@@ -27,18 +27,18 @@ import (
 type Client struct {
 	core   *core
 	chroot paths.Chroot // not embedded, because conn.Client would show it
-	gone   atomic.Bool  // only for a client made by Sub: whether it was closed
+	gone   atomic.Bool  // only for a client created by Sub: whether it was closed
 	isSub  bool
 }
 
-// New returns a client that connects in the background. The requests it makes on its own carry the values of ctx.
+// New returns a client that connects in the background. The requests it makes on its own carry ctx's values.
 func New(ctx context.Context, config *Config) *Client {
 	client := newClient(ctx, config)
 	client.start()
 	return client
 }
 
-// Open is New that waits for the first session, like conn.Dial.
+// Open is like New, but waits for the first session, as conn.Dial does.
 func Open(ctx context.Context, config *Config) (*Client, error) {
 	client := newClient(ctx, config)
 	if err := client.core.hosts.requireAddress(ctx, client.core.ensemble.ConnectTimeout()/2); err != nil {
@@ -113,7 +113,7 @@ func (c *Client) Explain(cause error) error { return session.WithReason(cause, c
 func (c *Client) Session(ctx context.Context) (*session.Session, error) { return c.session(ctx, false) }
 
 // Await is Session for background work. While all servers reject the credentials, it waits: the client retries with
-// pauses, and they may be accepted later.
+// pauses, and the credentials may be accepted later.
 func (c *Client) Await(ctx context.Context) (*session.Session, error) { return c.session(ctx, true) }
 
 func (c *Client) session(ctx context.Context, patient bool) (*session.Session, error) {
@@ -163,11 +163,11 @@ func (c *Client) WasOurs(session int64) bool {
 	return slices.Contains(c.core.earlier, session)
 }
 
-// Reroot returns s with the root of this client, which all its paths are below. s must come from this client, or from
-// one that is the Same.
+// Reroot returns s with paths below the root of this client. s must come from this client, or from one that is the
+// Same.
 func (c *Client) Reroot(s *session.Session) *session.Session { return s.At(c.chroot) }
 
-// Same reports whether both clients share a connection, like a client made by [Client.Sub] and its origin.
+// Same reports whether both clients share a connection, like a client created by [Client.Sub] and its origin.
 func (c *Client) Same(other *Client) bool { return c.core == other.core }
 
 // Abs translates a path of this client to the path on the server.
@@ -185,8 +185,8 @@ func (c *Client) Tracers() *trace.Tracers { return c.core.opts.Tracers }
 // Logger returns the logger of the client. Its methods never wait for the handler.
 func (c *Client) Logger() *slog.Logger { return c.core.opts.Log }
 
-// Go runs f on a goroutine that the client owns: ctx ends with the client, and Close waits for f. Once the client is
-// closed, it does not run f and reports false.
+// Go runs f on a goroutine that the client owns: ctx is canceled when the client is closed, and Close waits for f. Once
+// the client is closed, it does not run f and reports false.
 func (c *Client) Go(f func(ctx context.Context)) bool {
 	return !c.gone.Load() && c.core.Start(c.core.ctx, f)
 }
@@ -201,7 +201,7 @@ func (c *Client) sessionFor(ctx context.Context, op, path string) (*session.Sess
 }
 
 // InSession calls f with the live session, and again with the next one if f failed because its session ended. The error
-// shows that by matching the loss. An answer of the server counts, even if the session has ended since. A write in
+// shows that by matching the loss. An answer from the server counts even if the session has since ended. A write in
 // doubt is not repeated: another session cannot determine whether it was applied.
 //
 // Errors: at once, an invalid path; those of f; ErrClosed, ErrAuthFailed or the cause of ctx, as errors of the operation
@@ -374,7 +374,7 @@ func (g guard) stands(now zk.Stat) bool {
 	return g.of(now) == g.version && (g.czxid == 0 || now.Czxid == g.czxid)
 }
 
-// versioned does a write of about the given size in bytes.
+// versioned performs a write of about the given size in bytes.
 func versioned(
 	ctx context.Context, c *Client, op, path string, g guard, size int, write func(*session.Session) (zk.Stat, error),
 ) (zk.Stat, error) {
@@ -396,7 +396,7 @@ func versioned(
 		default:
 			return stat, err
 		}
-		// The sync makes the read newer than the write in question, as far as that has reached the leader.
+		// The sync makes the read newer than the write in question if that has reached the leader.
 		if syncErr := c.Sync(ctx, path); syncErr != nil {
 			return stat, errors.Join(err, syncErr)
 		}

@@ -46,6 +46,7 @@ func TestStates_ContextEnds_YieldNothingMore(t *testing.T) {
 		c := trial.Dial(t, srv)
 		for range 20 {
 			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
 			n := 0
 			for range c.States(ctx) {
 				n++

@@ -22,9 +22,9 @@ type Config struct {
 	Rebalance time.Duration
 }
 
-// Source returns the current servers, which replace those that a client began with.
+// Source returns the current servers, which replace those the client started with.
 type Source struct {
 	Name string
-	// Host:port; the error is why there are none, or not all.
+	// Host:port; the error is the reason there are none, or not all.
 	Servers func(ctx context.Context) ([]string, error)
 }

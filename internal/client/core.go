@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// core is what a client and the clients made by its Sub share: the sequence of sessions.
+// core is what a client and the clients created by its Sub share: the sequence of sessions.
 type core struct {
 	opts   *Config
 	log    *logQueue
@@ -35,7 +35,7 @@ type core struct {
 	earlier    []int64          // the sessions before it, up to maxEarlier
 	changed    chan struct{}    // closed, and replaced, when a session comes up or ends
 	lastErr    error            // why the last connection or attempt to connect failed; nil while there is a session
-	refused    error            // why a session ended that all servers rejected; nil once one has come up
+	refused    error            // why the session that all servers rejected ended; nil once one has come up
 	trying     string           // the server of the latest attempt
 	trouble    trouble          // the latest
 	lastAnswer lifetime.Answer  // the latest one of the earlier sessions
@@ -85,7 +85,7 @@ func (c *core) open() bool {
 	return true
 }
 
-// run opens a session after each one that has ended.
+// run opens the next session whenever one has ended.
 func (c *core) run() {
 	pauses := lifetime.NewPacer(c.ensemble.NewBackOff)
 	brief := false // whether the last session ended soon after it came up
@@ -166,7 +166,7 @@ func (c *core) Ended(why *zkrecipes.LostError, last lifetime.Report) {
 	if why.Reason != zkrecipes.LossClosed {
 		c.failed(why)
 	}
-	// The obstacle of calls that wait for the next session; it must not match the loss of this one.
+	// The obstacle for calls that wait for the next session; it must not match the loss of this one.
 	switch {
 	case why.Reason == zkrecipes.LossRefused:
 		c.lastErr, c.refused = why.Err, why.Err
@@ -182,7 +182,8 @@ func (c *core) Ended(why *zkrecipes.LostError, last lifetime.Report) {
 	}
 }
 
-// Failed records why a server gave no session. Rejected credentials remain the reason until a session is up.
+// Failed records why a server did not give us the session. Rejected credentials remain the reason until a session is
+// up.
 func (c *core) Failed(server string, err error) {
 	c.logAttempt(server, err)
 	err = fmt.Errorf("connect to %s: %w", server, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// CreateAll creates a plain node, and before it, as containers, the missing nodes above it, including those of the
-// chroot. If the reply is lost, CreateAll checks the outcome; see [Client.wasMade].
+// CreateAll creates a plain node, after first creating, as containers, the missing nodes above it, including those of
+// the chroot. If the reply is lost, CreateAll checks the outcome; see [Client.wasMade].
 //
 // Errors: ErrUnknownOutcome; zk.ErrNodeExists; what the server answered about one of the nodes, such as zk.ErrNoAuth.
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
@@ -62,9 +62,10 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 	}
 }
 
-// wasMade determines the fate of a create whose reply was lost: it was sent in tried, when before was the latest
-// transaction known. A node with the same data is success, even if another client has created it. If there is neither a
-// node nor an error, the create was not executed and may be sent again. For that, wasMade requires two things:
+// wasMade determines the fate of a create whose reply was lost. tried is the session it was sent in, and before the
+// latest transaction known at that time. A node with the same data is success, even if another client has created it.
+// If there is neither a node nor an error, the create was not executed and may be sent again. For that, wasMade
+// requires two things:
 //
 //   - No copy is in flight. The leader has agreed to a barrier after it in the same session, or the servers have ended
 //     that session.
@@ -75,7 +76,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 // One copy can still arrive late: a server may hang while it has the create, and resume the session afterwards. The
 // caller therefore remains in doubt until a copy is answered.
 //
-// Errors: if either is missing; if there is a node with other data; the errors of a read.
+// Errors: one of the two is not certain; there is a node with other data; a read failed.
 func (c *Client) wasMade(
 	ctx context.Context, path string, data []byte, tried *session.Session, before int64,
 ) (made bool, err error) {

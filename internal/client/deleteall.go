@@ -44,7 +44,7 @@ func (c *Client) DeleteAll(ctx context.Context, path string, keepTop bool) error
 	}
 }
 
-// clear deletes the nodes and everything below them. Children that appear in the meantime make a node non-empty again,
+// clear deletes the nodes and everything below them. Children that appear while it runs make a node non-empty again,
 // and are deleted in the next round.
 func (c *Client) clear(ctx context.Context, paths []string) error {
 	for again := false; ; again = true {

@@ -20,15 +20,15 @@ type View[T any] struct {
 // A Reading reads a value, with a watch that fires at its next change.
 type Reading[T any] func(context.Context, *session.Session) (T, *session.Watch, error)
 
-// Follow yields what read returns, and then each view that differs from the last: in its value, as reported by same, or
-// in being current. It reads again once the watch has fired, but only when the caller requests the next view, so a slow
-// caller gets the latest value and no backlog. Errors of the client name the path.
+// Follow yields what the read function returns, and then each view that differs from the last, either in its value, as
+// reported by same, or in whether it is current. It reads again once the watch has fired, but only when the caller
+// requests the next view, so a slow caller gets the latest value and no backlog. Errors from the client name the path.
 //
 // In three cases Follow immediately yields the last value again, with Current false: the connection is lost, a read
 // takes an eighth of the session timeout, or no server has answered for a whole session timeout. It continues in the
 // next session.
 //
-// Iteration ends without an error when ctx does or the caller breaks. If it cannot continue, the final value is an
+// Iteration ends without an error when ctx is done or the caller breaks. If it cannot continue, the final value is an
 // error.
 func Follow[T any](
 	ctx context.Context, c *Client, path string, read Reading[T], same func(a, b T) bool,
@@ -75,7 +75,7 @@ func (f *follower[T]) tell(now View[T]) error {
 	return nil
 }
 
-// outdated yields that the last view is no longer current.
+// outdated yields the last view again, marked as no longer current.
 func (f *follower[T]) outdated() error {
 	if f.told == nil || !f.told.Current {
 		return nil
@@ -105,8 +105,8 @@ func (f *follower[T]) followIn(ctx context.Context, s *session.Session) error {
 	}
 }
 
-// wait waits until it is time to read again. If the last view is no longer current, it yields that, so it waits for
-// more than [session.Session.AwaitChange].
+// wait waits until it is time to read again. If the last view stops being current, it yields that, so it waits for more
+// than [session.Session.AwaitChange] does.
 func (f *follower[T]) wait(ctx context.Context, s *session.Session, w *session.Watch) error {
 	recheck := time.After(s.RecheckAfter()) // an event may be lost
 	for {
@@ -143,8 +143,8 @@ func (f *follower[T]) readIn(ctx context.Context, s *session.Session) (T, *sessi
 	}
 }
 
-// readOnce reads. In the meantime it yields that the last view is outdated, if the connection is lost or the answer is
-// late. The caller may take long to handle that, so that what was read in the meantime is outdated too.
+// readOnce reads once. If the connection is lost meanwhile, or the answer is late, it yields that the last view is
+// outdated. The caller may take so long to handle this that what was read is by then outdated too.
 func (f *follower[T]) readOnce(
 	ctx context.Context, s *session.Session,
 ) (value T, w *session.Watch, age *session.Age, late bool, err error) {
@@ -175,7 +175,7 @@ func (f *follower[T]) readOnce(
 	return value, w, age, true, errors.Join(stopped, err)
 }
 
-// Watch yields the current node, then every change of its data, its deletion and its creation; see the function
+// Watch yields the current node, then every change to its data, including deletion and creation; see the function
 // [Follow].
 func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[View[session.Node], error] {
 	if err := paths.Check("watch", path); err != nil {

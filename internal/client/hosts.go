@@ -22,7 +22,7 @@ type hosts struct {
 	source  *Source                                                  // nil if the names never change
 	lookup  func(ctx context.Context, host string) ([]string, error) // nil if the dialer takes names
 	prefers func(name string) bool                                   // nil if none is preferred
-	// Receives when there is a target, and holds one; nil if the client stays where it is.
+	// Receives a value when there is a target, and holds one; nil if the client stays where it is.
 	moves chan struct{}
 	log   *slog.Logger
 
@@ -36,7 +36,7 @@ type hosts struct {
 	found     map[string][]lifetime.Server // by name
 	known     []lifetime.Server            // the last known addresses of all names together
 	last      lifetime.Server              // the one tried last
-	// The one to move to; without an address it is any of that name, and the zero value means none.
+	// The one to move to; without an address it is any address of that name, and the zero value means none.
 	target lifetime.Server
 	// The one the next round begins with; likewise.
 	first lifetime.Server
@@ -136,8 +136,8 @@ func listed(names []string) []string {
 	return append(slices.Clone(names[:most]), fmt.Sprintf("and %d more", len(names)-most))
 }
 
-// lookUp resolves all names concurrently, until ctx ends. With one, it ends as soon as one name is resolved. A name
-// that is not resolved keeps its previous addresses. The errors are in the order of the names.
+// lookUp resolves all names concurrently, until ctx is done. If one is true, it stops as soon as one name is resolved.
+// A name that is not resolved keeps its previous addresses. The errors are in the order of the names.
 func (h *hosts) lookUp(ctx context.Context, one bool) (names []string, errs []error) {
 	names = h.list()
 	errs = make([]error, len(names))
@@ -170,14 +170,14 @@ func (h *hosts) lookUp(ctx context.Context, one bool) (names []string, errs []er
 	return names, errs
 }
 
-// order returns all addresses in random order, so that the clients of a program that starts everywhere at once do not
-// all begin with the same server. The address tried last does not come first, unless it is the only one. If none of the
-// names has an address, those of the previous names are better than none.
+// order returns all addresses in random order, so that the clients of a program that starts everywhere at the same time
+// do not all begin with the same server. The address tried last does not come first, unless it is the only one. If none
+// of the names has an address, those of the previous names are better than none.
 //
 // Members of the ensemble and other names alternate, beginning with the group that last gave the session. Therefore,
 // addresses that lead nowhere, whether because the configuration names servers that the client cannot reach, or because
-// the servers it was given are long gone, cost at most one attempt before one of the other group is tried. Of all
-// addresses, those that the user prefers come first.
+// the servers it was given are long gone, cost at most one attempt before one of the other group is tried. Addresses
+// that the user prefers come before all others.
 func (h *hosts) order() []lifetime.Server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -223,7 +223,7 @@ func (h *hosts) shuffled(names []string) (all []lifetime.Server) {
 }
 
 // gave records that the server tried last gave the session. If the user prefers others, the client moves to one of
-// them, which may have returned by then.
+// them, which may be back by then.
 func (h *hosts) gave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -240,15 +240,15 @@ func (h *hosts) tries(server lifetime.Server) {
 	h.last = server
 }
 
-// Names that do not exist are looked up repeatedly for a while: those of pods only appear once the pods are ready.
+// Names that do not exist are looked up repeatedly for a while: those of pods appear only once the pods are ready.
 const (
 	patience    = 5 * time.Second
 	lookupPause = 250 * time.Millisecond
 )
 
 // requireAddress waits until a name has an address. It fails if the name servers have answered for a while that the
-// names do not exist, which is more often a typing error than an outage. For a source of names or a name server that
-// fails or does not answer, it waits until ctx ends.
+// names do not exist, which is more often a typo than an outage. For a source of names or a name server that fails or
+// does not answer, it waits until ctx is done.
 func (h *hosts) requireAddress(ctx context.Context, asking time.Duration) error {
 	missing := time.Now() // since when the names do not exist
 	for {

@@ -12,8 +12,8 @@ import (
 
 // The log has the keys that package conn documents.
 
-// transit moves the state by e. It returns a function that logs the change, which must be called without holding a
-// lock.
+// transit applies the event e to the state. It returns a function that logs the change, which must be called without
+// holding a lock.
 func (c *core) transit(e event, in lifetime.Report, more ...any) (log func()) {
 	from, to := c.states.apply(e, in)
 	if from == to {
@@ -50,7 +50,8 @@ type attempts struct {
 	distance time.Duration // between the latest two of those
 }
 
-// The first failed attempt is logged as Info, and then one after each distance, which doubles. All others are Debug.
+// The first failed attempt is logged at level Info, and then one after each distance, which doubles. All others are
+// logged at level Debug.
 const (
 	shortestDistance = time.Second
 	longestDistance  = 5 * time.Minute

@@ -22,7 +22,7 @@ type record struct {
 	record  slog.Record
 }
 
-// maxWaiting is how many records wait for the handler before more are dropped.
+// maxWaiting is how many records may wait for the handler; beyond that, records are dropped.
 const maxWaiting = 1000
 
 func newLogQueue() *logQueue {

@@ -13,7 +13,7 @@ import (
 )
 
 // orphan is a session that ended here while the servers may still keep it. Its nodes stay until it is closed or expires
-// there. All holds on it ended long ago, so the waiters behind its nodes need not wait for that.
+// there. All holds on it ended long ago, so the waiters behind its nodes don't have to wait for that.
 //
 // Source: a restarted ensemble gives every session a full timeout; a client with id and password may close a session.
 type orphan struct {

@@ -17,7 +17,7 @@ const quietPause = 100 * time.Millisecond
 // A server that restarts loses its clients to the others, and the last one to restart ends up with none. Each client
 // that has lost its connection draws again among all servers, and moves at a random moment, which is after the restarts
 // if there is enough time. In the end each has therefore drawn uniformly, whatever the order of the restarts, without
-// knowing how many clients a server has. If the servers change in the meantime, a client follows with the same aim; see
+// knowing how many clients a server has. If the servers change meanwhile, clients move with the same aim; see
 // destination.
 func (c *core) rebalance() {
 	due := time.NewTimer(0)
@@ -40,7 +40,7 @@ func (c *core) rebalance() {
 	}
 }
 
-// move moves to the server that was drawn, which may be the present one. It reports false if this is not a quiet
+// move moves to the server that was drawn, which may be the current one. It reports false if this is not a quiet
 // moment.
 func (c *core) move() bool {
 	c.mu.Lock()
@@ -75,7 +75,7 @@ func (h *hosts) drawAmong(names []string) {
 
 // kin returns the members of the ensemble or the other names, whichever group the server that last gave the session
 // belongs to: the other group may lead nowhere. A former member still serves, and clients may return to it, but it
-// leads to the present members. The caller holds mu.
+// leads to the current members. The caller holds mu.
 func (h *hosts) kin() []string {
 	if slices.Contains(h.members, h.good.Name) || h.left[h.good.Name] {
 		return h.members
@@ -121,8 +121,8 @@ func (h *hosts) favorites(names []string) []string {
 }
 
 // destination returns the server for a client of the server at when the servers change. If the old servers had equally
-// many clients each, so do the new ones, and no more clients move than that requires: all of a server that is gone, and
-// if there are more servers than before, some of the clients of each to the new ones.
+// many clients each, so do the new ones, and no more clients move than that requires: all clients of a server that is
+// gone and, if there are more servers than before, some of each server's clients to the new ones.
 //
 // Source: HostConnectionManager.updateServerList of the Java client (ZOOKEEPER-1355).
 func destination(was, now []string, at string) string {
@@ -142,7 +142,7 @@ func destination(was, now []string, at string) string {
 
 func share(part, whole int) float64 { return float64(part) / float64(whole) }
 
-// aim makes the next round begin with the server to move to. It reports false if that is the present one, or there is
+// aim makes the next round begin with the server to move to. It reports false if that is the current one, or there is
 // none.
 func (h *hosts) aim() bool {
 	h.mu.Lock()

@@ -21,7 +21,7 @@ const (
 	closed                    // the user closed the client
 )
 
-// next is the whole state machine. It gets no events of sessions that have ended.
+// next is the whole state machine. It gets no events from sessions that have ended.
 func next(s zkrecipes.State, e event) zkrecipes.State {
 	switch {
 	case s == zkrecipes.Closed || e == closed:
@@ -56,7 +56,8 @@ func newStateLog() *stateLog {
 	return &stateLog{last: &transition{state: zkrecipes.Connecting, at: time.Now(), after: make(chan struct{})}}
 }
 
-// apply moves the state by e, and returns the states before and after, which are the same if it did not change.
+// apply applies the event e to the state, and returns the states before and after, which are the same if it did not
+// change.
 func (l *stateLog) apply(e event, in lifetime.Report) (from, to *transition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +94,7 @@ func (l *stateLog) all(ctx context.Context) iter.Seq[zkrecipes.State] {
 	}
 }
 
-// traceStates reports every change of the state to the tracers, in order, until the client is closed.
+// traceStates reports every state change to the tracers, in order, until the client is closed.
 func (c *core) traceStates(from *transition) {
 	for from.state != zkrecipes.Closed {
 		<-from.after

@@ -68,16 +68,16 @@ type creation struct {
 	last    *session.Creation // the latest copy
 }
 
-// Create creates a node in s, with missing parents. It calls sent, unless that is nil, whenever it has sent the create,
-// so that a request made by sent costs no extra round trip.
+// Create creates a node in s, along with any missing parents. If sent is not nil, Create calls it each time it has sent
+// the create, so that a request made by sent costs no extra round trip.
 //
-// The GUID makes the create safe to repeat: if an answer is lost, Create searches for the node, behind a barrier,
-// before it creates it again (find). A node that is found counts only if this session owns it. The caller may give up
-// at any time; its node is then removed here.
+// The GUID makes the create safe to repeat: if a reply is lost, Create searches for the node, behind a barrier (see
+// find), before it sends the create again. A node it finds counts only if this session owns it. The caller may give up
+// at any time; its node is then removed in the background.
 //
 // Errors: ErrGone if part of what was created was deleted, or a node to delete was missing.
 //
-// Source: Curator's CreateBuilder with protection; its search trusts a follower that lags.
+// Source: Curator's CreateBuilder with protection; its search trusts a lagging follower.
 func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent func()) (*Node, error) {
 	c := &creation{parent: p, session: s, want: want}
 	c.path, c.guid = p.path(want, newGUID())
@@ -89,7 +89,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 			return c.fail(err)
 		}
 		paths, zxid, err := s.FinishCreate(ctx, c.last)
-		// If ctx ended before the answer, the outcome is unknown too.
+		// If ctx was done before the answer arrived, the outcome is also unknown.
 		err = hangups.Judge(want.count()*len(want.Data), err)
 		switch {
 		case err == nil && zxid <= 0: // the fencing token would be worthless
@@ -123,7 +123,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 			if err != nil {
 				return c.fail(err)
 			}
-		// The server sheds load, or the connection is just ending.
+		// The server is shedding load, or the connection is just ending.
 		case session.NotExecuted(err):
 			if err := repeats.Pause(ctx, err); err != nil {
 				return c.fail(err)
@@ -152,7 +152,7 @@ func (c *creation) made(n *Node) (*Node, error) {
 	return n, nil
 }
 
-// fail returns the error of a create that has created no node. An earlier copy may still arrive late; see sweep.
+// fail returns the error from a create that has created no node. An earlier copy may still arrive late; see sweep.
 func (c *creation) fail(err error) (*Node, error) {
 	if c.copies > 0 || len(c.parents) > 0 {
 		left := *c // a creation that succeeds stays on the stack
@@ -166,16 +166,16 @@ func (c *creation) fail(err error) (*Node, error) {
 	return nil, err
 }
 
-// removeParents removes parents that were created for a node that was not. A failure to do so is not an error of the
-// create.
+// removeParents removes parents that were created for a node that was not. If that fails, the error is ignored.
 func (c *creation) removeParents(ctx context.Context) {
 	if len(c.parents) > 0 {
 		_ = c.session.RemoveUnused(ctx, c.parents)
 	}
 }
 
-// abandon returns the error of a create that may have created something, and removes that. It waits for the answer
-// first, so that nothing can be created after the removal. It ends when the removal is confirmed, or with the session.
+// abandon returns the error from a create that may have created something, and removes whatever that is in the
+// background. The removal waits for the answer first, so that nothing can be created after it. It ends when it is
+// confirmed, or with the session.
 func (c *creation) abandon(err error) (*Node, error) {
 	left := *c
 	left.session.Go(func(ctx context.Context) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -310,8 +308,7 @@ func TestCreate_NodeOfAnotherSession_IsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		c := bubble.Dial(t, srv, "a",
-			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		c := bubble.Dial(t, srv, "a", bubble.Warnings(&log))
 		p := &ephemeral.Parent{Client: (*client.Client)(c), Path: path}
 		s, err := p.Client.Session(t.Context())
 		require.NoError(t, err)
@@ -375,8 +372,7 @@ func TestRemove_Backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		c := bubble.Dial(t, srv, "a",
-			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		c := bubble.Dial(t, srv, "a", bubble.Warnings(&log))
 		p := &ephemeral.Parent{Client: (*client.Client)(c), Path: path}
 		s, err := p.Client.Session(t.Context())
 		require.NoError(t, err)

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Node is one of our nodes. It ends no later than its session. Several that were created in one transaction are one
-// Node: they share the czxid, and each is useless without the others.
+// Node is one of our nodes. It ends no later than its session. Nodes created in one transaction are a single Node,
+// because they share the czxid and each is useless without the others.
 type Node struct {
 	Parent   *Parent
 	Session  *session.Session
@@ -44,7 +44,7 @@ type Observer interface {
 
 func (p *Parent) newNode(s *session.Session, paths []string, zxid int64) *Node {
 	n := &Node{Parent: p, Session: s, Paths: paths, Czxid: zxid, settled: make(chan struct{})}
-	if len(paths) == 1 { // so that what it was made from need not stay in memory
+	if len(paths) == 1 { // so that the slice paths doesn't stay in memory
 		n.one[0], n.Paths = paths[0], n.one[:]
 	}
 	return n
@@ -75,11 +75,11 @@ func (n *Node) RequireExists(ctx context.Context) error {
 // While a delete is unanswered, the session is retained. If the server answers the sync that follows but not the
 // delete, the connection ends, and the delete is sent again.
 //
-// It reports whether this call has given the deletion to a connection, in which case everything that the session sends
-// on it later comes after the deletion.
+// Remove reports whether this call has handed the deletion to a connection, in which case everything the session later
+// sends on that connection comes after the deletion.
 func (n *Node) Remove() (sent bool) {
-	// If the connection ends while the delete is sent, loss callbacks run on this goroutine. The callback of this
-	// node's hold would re-enter once and deadlock. The hold has unregistered it from the session before.
+	// If the connection ends while the delete is sent, loss callbacks run on this goroutine. The callback of this node's
+	// hold would re-enter n.once and deadlock, so the hold has unregistered it from the session beforehand.
 	n.once.Do(func() {
 		if n.Observer != nil {
 			n.Observer.Deleting()
@@ -97,7 +97,7 @@ func (n *Node) Remove() (sent bool) {
 // answered records the outcome of the first delete.
 func (n *Node) answered(err error) {
 	n.Session.EndRetention()
-	// If the node was already gone, somebody else has deleted it, at an unknown time.
+	// If the node was already gone, somebody else deleted it, at an unknown time.
 	if err == nil && n.Observer != nil {
 		n.Observer.Deleted()
 	}
@@ -169,7 +169,7 @@ func (n *Node) WaitRemoved(ctx context.Context) error {
 	case <-n.settled:
 	case <-ctx.Done():
 		select {
-		case <-n.settled: // this counts even if ctx has ended
+		case <-n.settled: // this counts even if ctx is done
 		default:
 			return session.CauseOf(ctx)
 		}
@@ -179,8 +179,8 @@ func (n *Node) WaitRemoved(ctx context.Context) error {
 	return n.refusal
 }
 
-// delete deletes all paths, several of them in one transaction. If one of them is gone the transaction fails, and they
-// are deleted one by one.
+// delete deletes all paths; if there are several, in one transaction. If one of them is already gone, the transaction
+// fails, and the paths are deleted one by one.
 func (n *Node) delete(ctx context.Context) error {
 	defer n.Session.Retain()()
 	if len(n.Paths) > 1 {
@@ -200,9 +200,9 @@ func (n *Node) delete(ctx context.Context) error {
 	return nil
 }
 
-// isDone converts the answer to a delete into whether there is more to do. An earlier copy of the delete may have been
-// applied. The name contains a GUID, so no other node can have taken its place, and a node that is gone is what the
-// caller wants.
+// isDone returns nil if the answer to a delete means that there is nothing left to do; otherwise it returns the error.
+// A missing node counts as deleted: an earlier copy of the delete may have been applied, and because the name contains
+// a GUID, no other node can have taken its place.
 func isDone(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
@@ -210,10 +210,10 @@ func isDone(err error) error {
 	return err
 }
 
-// untilDone repeats f, with backoff, until it returns nil or ctx, which is the session's, ends. A refusal is logged
-// once, because others wait for what is being removed.
+// untilDone repeats f, with backoff, until f returns nil or ctx, the session's context, ends. A refusal is logged once,
+// because others wait for what is being removed.
 func (p *Parent) untilDone(ctx context.Context, f func() error) {
-	var pauses *pause.Growing // most calls succeed at once
+	var pauses *pause.Growing // most calls succeed immediately
 	logged := false
 	for {
 		err := f()

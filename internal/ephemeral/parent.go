@@ -20,12 +20,12 @@ import (
 type Parent struct {
 	Client *client.Client
 	Path   string
-	// Whether a missing parent is created as a plain node; otherwise it is created as a container.
+	// Whether a missing parent is created as a plain node rather than as a container.
 	Plain bool
-	Seed  []byte // the data of a plain one that is created
+	Seed  []byte // the data of a plain parent when it is created
 	Given bool   // a missing parent is not created
-	// The nodes below belong to the caller: they have this access list, unless it is empty, and may remain when the
-	// session ends.
+	// The nodes below belong to the caller: they have this ACL, unless it is empty, and remain when the session ends if
+	// Lasting is set.
 	ACL     []zk.ACL
 	Lasting bool
 }
@@ -74,7 +74,7 @@ func newGUID() (guid [lengthOfGUID]byte) {
 
 const prefix = "_c_"
 
-// Prefix returns the beginning of a name. The GUID is how the node is found again.
+// Prefix returns the beginning of a node's name. The node is found again by the GUID in it.
 func Prefix(guid string) string { return prefix + guid + "-" }
 
 // ErrGone means that one of our nodes was deleted, by hand or with its parent.

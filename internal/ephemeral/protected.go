@@ -41,7 +41,7 @@ func CreateProtected(
 	for {
 		n, err := p.Create(ctx, s, want, nil)
 		switch {
-		// An early copy arrived late, so there were two, and both are removed.
+		// An earlier copy arrived late, so there were two, and both are removed.
 		case errors.Is(err, ErrGone):
 		case err != nil:
 			return "", err

@@ -11,7 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// find searches for what was created with the GUID. If it returns nil and no error, this session has nothing of it.
+// find searches for what was created with the GUID. If it returns nil and no error, this session owns nothing with that
+// GUID.
 //
 // The barrier makes the read newer than any create whose reply is lost, so none is in flight. A sync would not suffice:
 // the leader that answers it may have been replaced by the one that has the create. One create can still arrive late. A
@@ -56,10 +57,10 @@ func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*No
 	return p.newNode(s, paths, zxid), nil
 }
 
-// sweep removes whatever exists with the GUID, until a search finds nothing. A create that was sent again may have
-// created two nodes after all, the first of them late (ZOOKEEPER-710 is about such servers). A late one behind the one
-// that counts does no harm while that exists, but it must not outlive it. If the late one is ahead, neither counts; see
-// [Node.IsCopy].
+// sweep removes whatever exists with the GUID, repeatedly, until a search finds nothing. A create that was sent again
+// may have created two nodes after all, the first of them late (ZOOKEEPER-710 is about such servers). A late node
+// behind the one that counts does no harm while the latter exists, but must not outlive it. If the late one is ahead,
+// neither counts; see [Node.IsCopy].
 func (p *Parent) sweep(ctx context.Context, s *session.Session, guid string) {
 	var found []string
 	p.untilDone(ctx, func() error {

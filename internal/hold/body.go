@@ -11,12 +11,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Both returns a context that carries the values of first and ends when first or second ends, with the same cause. Each
-// method checks both contexts, since the context of a hold looks at the clock only when it is queried.
+// Both returns a context that carries first's values and ends when first or second does, with the same cause. Each of
+// its methods checks both contexts, since a hold's context looks at the clock only when it is queried.
 func Both(first, second context.Context) (context.Context, context.CancelCauseFunc) {
 	inner, end := context.WithCancelCause(first)
 	both := &bothContext{inner, first, second, end}
-	both.look() // AfterFunc runs with a delay, in which the caller might send a request
+	both.look() // AfterFunc runs with a delay, during which the caller might send a request
 	stop := context.AfterFunc(second, func() { end(context.Cause(second)) })
 	return both, func(cause error) {
 		stop()
@@ -49,7 +49,7 @@ func (b *bothContext) Done() <-chan struct{} {
 	return b.Context.Done()
 }
 
-// Value checks as well, because context.Cause reads the cause through it.
+// Value also checks both, because context.Cause reads the cause through it.
 func (b *bothContext) Value(key any) any {
 	b.look()
 	return b.Context.Value(key)
@@ -79,11 +79,11 @@ func Do(
 	return Under(ctx, h, fn)
 }
 
-// Under runs fn under h, waits for it to return, and releases h. The context of fn ends when h or ctx does, whichever
-// is first. If fn panics, Under releases h and the panic continues.
+// Under runs fn under h, waits for it to return, and releases h. fn's context ends when h or ctx does, whichever comes
+// first. If fn panics, Under releases h and the panic continues.
 //
-// Errors: that of fn, joined with a *LostError if h was lost before fn returned. If fn's error only reports that its
-// context ended, just its text is kept alongside the loss.
+// Errors: fn's error, joined with a *LostError if h was lost before fn returned. If fn's error merely reports that its
+// context ended, only its text is kept alongside the loss.
 func Under(ctx context.Context, h *zkrecipes.Hold, fn func(context.Context, *zkrecipes.Hold) error) (err error) {
 	inside, end := Both(h.Context(), ctx)
 	var cause error // why inside had ended by the time fn returned
@@ -105,15 +105,15 @@ func Under(ctx context.Context, h *zkrecipes.Hold, fn func(context.Context, *zkr
 	return err
 }
 
-// withLoss combines the error of a function with the loss of its hold. If err only reports the end of a context, the
-// result must not match context.Canceled: callers would mistake the loss for their own cancellation.
+// withLoss combines a function's error with the loss of its hold. If err only reports the end of a context, the result
+// must not match context.Canceled: callers would mistake the loss for their own cancellation.
 func withLoss(err, lost error, saysEnded bool) error {
 	cancelled := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case saysEnded && cancelled && err == context.Canceled: //nolint:errorlint // itself
 		return lost // the text adds nothing
 	case saysEnded && cancelled:
-		return fmt.Errorf("%v: %w", err, lost) //nolint:errorlint // printed, and not matched
+		return fmt.Errorf("%v: %w", err, lost) //nolint:errorlint // printed, not matched
 	case errors.Is(err, lost): // fn already reports it
 		return err
 	default:
@@ -122,8 +122,8 @@ func withLoss(err, lost error, saysEnded bool) error {
 }
 
 // SaysEnded reports whether err merely reports that a context ended with the given cause; a nil cause means that it has
-// not ended. If several errors are joined, each of them must. Errors of this library are exempt, because they also name
-// the obstacle: they only have to match the end.
+// not ended. If err joins several errors, this must be true of each. Errors from this library are exempt, because they
+// also name the obstacle: they only have to match the end.
 func SaysEnded(err, cause error) bool {
 	if err == nil || cause == nil {
 		return false

@@ -45,7 +45,7 @@ type Grant struct {
 }
 
 // share is what one hold has of a grant. The hold was acquired through a parent that may belong to another client, made
-// by Sub, which has different names for the same paths.
+// by Sub, in which the same nodes have different paths.
 type share struct {
 	context.Context //nolint:containedctx // that of the acquisition, for its values
 	grant           *Grant
@@ -54,7 +54,7 @@ type share struct {
 	end             func(*zkrecipes.LostError) // ends the hold as lost
 }
 
-// local translates a path of the node to the name it has in the client of the share.
+// local translates one of the node's paths to the path it has in the share's client.
 func (sh *share) local(path string) string {
 	return sh.through.Path + strings.TrimPrefix(path, sh.grant.Node.Parent.Path)
 }
@@ -114,8 +114,8 @@ func (t *Turn) confirm(ctx context.Context) error {
 	return nil
 }
 
-// Give makes the hold on a contender that is granted. It is the last gate: the session must be proven alive now, and
-// its loss callback must be set before the caller sees the hold. On error the caller removes the node.
+// Give creates the hold on a granted contender. It is the last gate: the session must be proven alive now, and its loss
+// callback must be set before the caller sees the hold. On error the caller removes the node.
 //
 // The proof may take a while. Meanwhile the node may be deleted by hand and another client granted. No event reports
 // this if the node is not watched, or if the connection is lost as well; in both cases Give checks that the node still
@@ -149,8 +149,9 @@ func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 	}
 }
 
-// endOnLoss sets the callback that ends the grant with its session. When it returns nil, both hold at once: the session
-// is proven alive and the turn is not in doubt. It loops because each of the two checks may outlast the other's answer.
+// endOnLoss sets the callback that ends the grant with its session. When it returns nil, two things are true at the
+// same time: the session is proven alive and the turn is not in doubt. It loops because either check may take so long
+// that the other's answer is outdated.
 func (g *Grant) endOnLoss(ctx context.Context, turn *Turn) error {
 	s, lossOnSuspend := g.Node.Session, turn.Config.LossOnSuspend
 	for {
@@ -217,8 +218,8 @@ func (g *Grant) lose(why *zkrecipes.LostError) { g.endHolds(why)() }
 // what the holds report.
 //
 // When it returns, the holds have ended, even if another goroutine was about to end them. The returned function logs
-// the loss and removes the node, which would block others if the session lives on. A session with many grants calls it
-// only after the holds of all of them have ended.
+// the loss and removes the node, which would block others if the session lives on. A session with many grants calls
+// these functions only after the holds of all its grants have ended.
 func (g *Grant) endHolds(why *zkrecipes.LostError) (afterwards func()) {
 	holds := g.seal(why)
 	for _, sh := range holds {
@@ -355,8 +356,8 @@ func (g *Grant) logLoss(why *zkrecipes.LostError) {
 }
 
 // letGo removes the share from its grant, and ends the grant if it was the last. It reports whether other holds remain.
-// If none do, it reports whether the grant hands over its place: it was not lost, and nothing that the node guards is
-// in flight. All of this is one step: a hold added in between would be on a node that is being removed.
+// If none do, it also reports whether the grant hands over its place: it was not lost, and nothing that the node guards
+// is in flight. All of this is one step, because a hold added in between would be on a node that is being removed.
 func (sh *share) letGo() (held, handsOver bool) {
 	g := sh.grant
 	g.mu.Lock()
@@ -391,8 +392,8 @@ func (sh *share) deleted() error {
 	return why
 }
 
-// beginTxn records a transaction that the node guards; endTxn takes its outcome. While one is open, a release does not
-// hand over: a late copy of the transaction must find the node gone before anybody else holds.
+// beginTxn records a transaction that the node guards; endTxn records its outcome. While one is open, a release hands
+// nothing over: before anybody else holds, the node must be gone, so that a late copy of the transaction fails.
 //
 // Errors: if the grant has ended.
 func (sh *share) beginTxn() error {
@@ -451,7 +452,8 @@ func guarded(ctx context.Context, shares []*share, ops []zkrecipes.Op) (results 
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return nil, err
 	case errors.As(err, &failed) && errors.Is(err, zk.ErrNoNode):
-		// A guard has failed, or a check among ops that comes after a deletion of the contender. In doubt it was the guard.
+		// Either a guard has failed, or a check of a contender that an earlier op of the same transaction has deleted. If in
+		// doubt, it was the guard.
 		i := slices.IndexFunc(guards, func(guard zkrecipes.Op) bool { return guard.Path == failed.Path })
 		if i >= 0 && failed.Op == "multi: "+string(zkrecipes.KindCheck) {
 			if gone := guardians[i].Check(ctx); gone != nil {

@@ -36,7 +36,7 @@ func Above(ctx context.Context, p *ephemeral.Parent, kind string) (*Grant, bool)
 }
 
 // Again returns another hold on the node of the given kind that ctx descends from, provided that node is still held and
-// ctx has not ended. The node is removed with the last of its holds.
+// ctx is not done. The node is removed with the last of its holds.
 func Again(ctx context.Context, p *ephemeral.Parent, kind string) (*zkrecipes.Hold, bool) {
 	g, ok := Above(ctx, p, kind)
 	if !ok || ctx.Err() != nil {
@@ -54,12 +54,12 @@ func (g *Grant) IsHeld() bool {
 	return !g.ended && g.isProven()
 }
 
-// CheckDeadlock returns an error if a contender of the given kind would wait for a node, of one of the kinds others,
-// that ctx descends from: the call would wait for its own caller.
+// CheckDeadlock returns an error if a contender of the given kind would wait for a node that ctx descends from and
+// whose kind is one of others: the call would wait for its own caller.
 //
 // For a contender that excludes its own kind, what its client knows of its own nodes is sufficient. In all other cases
 // the server is queried: a node of another client may be under a parent of another ensemble, and a reader inside a
-// writer arrives here when its downgrade did not find the writer's node.
+// writer gets here when its downgrade did not find the writer's node.
 func CheckDeadlock(ctx context.Context, p *ephemeral.Parent, kind string, others []string) error {
 	if ctx.Err() != nil {
 		return nil // the acquisition reports why

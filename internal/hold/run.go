@@ -17,10 +17,10 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// Repeat acquires a hold and runs a round under it, until a round asks for no other one or ctx ends. The round releases
-// the hold. While all servers reject the credentials, Repeat retries with pauses.
+// Repeat acquires a hold and runs a round under it, repeatedly, until a round asks for no further one or ctx is done.
+// Each round releases its hold. While all servers reject the credentials, Repeat retries with pauses.
 //
-// Errors: those of acquire other than rejected credentials; that of the last round; the cause of ctx.
+// Errors: those of acquire other than rejected credentials; the last round's error; the cause of ctx.
 func Repeat(
 	ctx context.Context,
 	acquire func(context.Context) (*zkrecipes.Hold, error),

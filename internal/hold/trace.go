@@ -30,7 +30,7 @@ func Begin(ctx context.Context, client *client.Client, start zkrecipes.AcquireSt
 	return a.ctx, a
 }
 
-// At records how many contenders are ahead when the caller first sees that. Later calls change nothing.
+// At records how many contenders are ahead when the caller first sees that. Later calls have no effect.
 func (a *Attempt) At(ahead int) {
 	if a != nil && a.position == 0 {
 		a.position = ahead + 1

@@ -24,8 +24,8 @@ func (l *Lifetime) Run() {
 // then begins immediately, and resolves the names again.
 //
 // Servers that are restarted one after another may know different credentials for a while, so a refusal counts only for
-// one server. The session ends if all servers of a round reject the credentials. A server that cannot be reached may
-// yet accept them.
+// one server. The session ends if all servers of a round reject the credentials. A server that cannot be reached might
+// still accept them.
 func (l *Lifetime) goRound() {
 	var refusal error
 	unanimous, tried, unanswered := true, 0, 0
@@ -54,9 +54,10 @@ func (l *Lifetime) goRound() {
 	}
 }
 
-// serve dials a server and runs the connection until it ends. An error is why the server did not give us the session.
+// serve dials a server and runs the connection until it ends. The error is the reason the server did not give us the
+// session.
 //
-// If the server refuses something that the SASL mechanism has kept, such as a ticket, the server's key may be newer.
+// If the server refuses something that the SASL mechanism has kept, such as a ticket, the server may have a newer key.
 // The same server therefore gets one more attempt immediately: by then the mechanism has discarded what was refused.
 func (l *Lifetime) serve(server Server) error {
 	err := l.attempt(server, false)
@@ -78,7 +79,7 @@ func (l *Lifetime) attempt(server Server, again bool) error {
 	return err
 }
 
-// unansweredError is why a server that accepted the connection gave no session in time.
+// unansweredError is the error of a server that accepted the connection but gave no session in time.
 type unansweredError struct{ error }
 
 func (e unansweredError) Unwrap() error { return e.error }
@@ -139,7 +140,7 @@ func (l *Lifetime) attach(c *link.Connection) bool {
 // LeanOnEvent records that the caller acts on an event, and has not read since. Before ZooKeeper 3.9 an event has no
 // zxid, so a server that has not applied what the event reported would resume the session. What a holder reads there
 // could be older than what the previous holder wrote. Therefore, until a server has answered, the next connection
-// begins with a barrier. Reads after that are as new as the event, unless the server refuses the barrier.
+// begins with a barrier. Reads after that are at least as recent as the event, unless the server refuses the barrier.
 //
 // Source: ZooKeeper sends events with the zxid -1 before 3.9 (ZOOKEEPER-4655).
 func (l *Lifetime) LeanOnEvent() {
@@ -168,9 +169,9 @@ func (l *Lifetime) connectionUp() {
 	if l.since.IsZero() {
 		l.since = time.Now()
 	}
-	// This happens within the lock, here and in connectionDown, so that everyone learns of the facts in their order. A
-	// writer may already find that the connection is gone. A caller that finds a live session gets a watch or a feed after
-	// this, not before.
+	// This happens with the lock held, here and in connectionDown, so that everyone learns of the two in order. A writer
+	// may already find that the connection is gone. A caller that finds a live session gets a watch or a feed only after
+	// this.
 	l.ensemble.accepted()
 	log := l.owner.Up(l.report(nil))
 	l.listener.Up()
@@ -203,7 +204,7 @@ func (l *Lifetime) Heard() time.Time {
 	return l.upkeep.Heard()
 }
 
-// HeardOn is Heard for the connection whose end closes the channel down; zero if another one has come up since.
+// HeardOn is Heard for the connection whose loss closes the given channel; zero if another one has come up since.
 func (l *Lifetime) HeardOn(down <-chan struct{}) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -261,5 +262,5 @@ func (l *Lifetime) connectionDown(c *link.Connection) {
 	log()
 }
 
-// HungUp reports whether err means that the other side has ended the connection.
+// HungUp reports whether err means that the other side has closed the connection.
 func HungUp(err error) bool { return link.HungUp(err) }

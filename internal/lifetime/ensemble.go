@@ -21,7 +21,7 @@ type Ensemble struct {
 	mu sync.Mutex
 	// When a server first hung up since a session was last up; zero if none has.
 	hangups time.Time
-	// Rounds, since a session was last up, in which every server accepted a connection and gave no session in time.
+	// Rounds, since a session was last up, in which every server accepted a connection but gave no session in time.
 	crowded int
 }
 
@@ -46,9 +46,9 @@ func (e *Ensemble) ConnectTimeout() time.Duration {
 }
 
 // attemptLimit is ConnectTimeout for the next round. It is longer after rounds in which every server accepted the
-// connection and gave no session in time: after a restart, more clients may come back than the servers take in that
-// time. If each left after that and came back, the servers would mostly serve clients that have left. The longest limit
-// is how long a connection that is up may be silent.
+// connection but gave no session in time: after a restart, more clients may come back than the servers can admit in
+// that time. If each of them gave up and tried again, the servers would mostly be serving clients that have already
+// left. It grows to at most the time that a connection that is up may be silent.
 func (e *Ensemble) attemptLimit() time.Duration {
 	limit := e.ConnectTimeout()
 	if e.opts.ConnectTimeout > 0 {
@@ -59,7 +59,7 @@ func (e *Ensemble) attemptLimit() time.Duration {
 	return max(limit, min(limit<<e.crowded, e.Timeout()*2/3))
 }
 
-// isCrowded records that every server of a round accepted a connection and gave no session in time.
+// isCrowded records that every server of a round accepted a connection but gave no session in time.
 func (e *Ensemble) isCrowded() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -101,7 +101,7 @@ func (e *Ensemble) accepted() {
 	e.hangups, e.crowded = time.Time{}, 0
 }
 
-// refusedFor returns for how long servers have hung up on connect requests.
+// refusedFor returns how long servers have been hanging up on connect requests.
 func (e *Ensemble) refusedFor() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()

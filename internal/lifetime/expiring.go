@@ -2,9 +2,9 @@ package lifetime
 
 import "time"
 
-// OnExpiring makes the session call f once, as soon as at most lead is left until ValidUntil, even if the deadline
-// moves back. After stop, f is no longer called, but a call may still be running. Nor is it called after the session
-// has ended.
+// OnExpiring makes the session call f once, as soon as no more than lead remains until ValidUntil, even if that is
+// because the deadline moved back. f is not called after the session has ended. After stop, f is no longer called
+// either, but a call may still be running.
 //
 // f is called on the heartbeat goroutine and must not block.
 func (l *Lifetime) OnExpiring(lead time.Duration, f func()) (stop func()) {

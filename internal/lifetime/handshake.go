@@ -13,7 +13,7 @@ import (
 )
 
 // connectFrame requests the session with the timeout that it was granted, or a new one if no server has given it yet.
-// It includes the latest zxid seen, which keeps us from a server that lags behind.
+// It includes the latest zxid seen, so that a server that lags behind refuses us.
 func (l *Lifetime) connectFrame() []byte {
 	zxid := l.lastZxid()
 	l.mu.Lock()
@@ -23,8 +23,8 @@ func (l *Lifetime) connectFrame() []byte {
 
 // handshake processes the answer to the connect request and sends the credentials. Requests are sent after it.
 //
-// It is not an error if the session ended here in the meantime, at whatever moment: the close request is in flight, and
-// the server may still answer it. connectionUp then admits nothing.
+// It is not an error if the session ends here during the handshake, at whatever moment: the close request is in flight,
+// and the server may still answer it. connectionUp then admits nothing.
 func (l *Lifetime) handshake(c *link.Connection, sent time.Time, who *exchange, a *attempt) error {
 	g, err := c.Granted()
 	// Only an orderly end, between two frames, comes from a server that lags behind; see lastZxid. If this client has

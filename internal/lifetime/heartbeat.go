@@ -35,8 +35,8 @@ func (l *Lifetime) wakeHeartbeat() {
 	}
 }
 
-// wakeHeartbeatBefore makes the heartbeat take a step no later than due. If one is planned before that, it works out
-// what is due then, so a short hold costs no step of its own. The caller holds mu.
+// wakeHeartbeatBefore makes the heartbeat take a step no later than due. If an earlier step is already planned, it
+// works out what is due then, so a short hold costs no step of its own. The caller holds mu.
 func (l *Lifetime) wakeHeartbeatBefore(due time.Time) {
 	if due.Before(l.nextHeartbeat) {
 		l.wakeHeartbeat()
@@ -112,7 +112,7 @@ func (l *Lifetime) sendSync(ctx context.Context) {
 	l.Send(ctx, nil, requests)
 }
 
-// wantsBarrier reports whether there is a hold, and no write has confirmed yet that the connection resumed the session.
+// wantsBarrier reports whether there is a hold, and no write has yet confirmed that the connection resumed the session.
 // The caller holds mu.
 func (l *Lifetime) wantsBarrier() bool {
 	return len(l.callbacks) > 0 && l.upkeep.Doubtful() && l.confirming != l.connection

@@ -1,5 +1,6 @@
-// Package lifetime implements the life of one ZooKeeper session: its connections, its proof, the notification of its
-// loss, and its end. On its own it sends only what the proof and the end need. All other requests come from above.
+// Package lifetime implements the life of one ZooKeeper session: its connections, its proof, loss notifications, and
+// its end. On its own it sends only the requests that the proof and the end need. All others come from the packages
+// above.
 package lifetime
 
 import (
@@ -21,34 +22,34 @@ type Owner interface {
 	// Start runs f with ctx on a goroutine that the client waits for when it is closed. It reports false once it is
 	// closed.
 	Start(ctx context.Context, f func(context.Context)) bool
-	// Servers yields each server once, in the order to try them, until ctx ends.
+	// Servers yields each server once, in the order to try them, until ctx is done.
 	Servers(ctx context.Context) iter.Seq[Server]
-	// Failed records why a server gave no session.
+	// Failed records why a server did not give us the session.
 	Failed(server string, err error)
-	// Up records that the session is connected, and Down that it no longer is. Both are called with the lock of the
-	// lifetime held. The functions that they return log this, and are called without it.
+	// Up records that the session is connected, and Down that it no longer is. Both are called with the lifetime's lock
+	// held. The functions they return log the change, and are called without the lock.
 	Up(Report) (log func())
 	Down(Report) (log func())
-	// Ended records that the session has ended. The next one may open when Done is closed, which is after this.
+	// Ended records that the session has ended. The next one may open once Done is closed, which happens after this call.
 	Ended(why *zkrecipes.LostError, last Report)
-	// InTheWay returns why the client is not connected, or nil if it is. It is called with or without the lock of the
-	// lifetime held.
+	// InTheWay returns why the client is not connected, or nil if it is. It may be called with or without the lifetime's
+	// lock held.
 	InTheWay() error
 }
 
 // Listener receives what a session learns that does not affect its own life.
 type Listener interface {
-	// Up and Down report that a connection exists and that it is gone, with the lock of the lifetime held: they precede
-	// everything that is received later. heard is when the latest request that had been answered was sent.
+	// Up and Down report that a connection is up and that it is gone. They are called with the lifetime's lock held, so
+	// that they precede everything received later. heard is when the latest request that had been answered was sent.
 	Up()
 	Down(heard time.Time)
 	// Event is called on the goroutine that reads from the connection.
 	Event(zk.Event)
 	// Over reports that the session has ended, once Done is closed.
 	Over()
-	// Closing reports that the session has ended here and is about to be closed on the server. It calls then once the
-	// requests that it sends before that with ask have been answered, or cannot be. ask reports false if the connection is
-	// gone. Closing must not block.
+	// Closing reports that the session has ended here and is about to be closed on the server. Closing may send requests
+	// with ask, and calls the then function once they have been answered, or can no longer be. ask reports false if the
+	// connection is gone. Closing must not block.
 	Closing(ask func(...Request) bool, then func())
 }
 
@@ -117,7 +118,7 @@ func (l *Lifetime) ID() int64 {
 	return l.id
 }
 
-// Timeout returns the negotiated session timeout, which is the one the server grants and not always the requested one.
+// Timeout returns the negotiated session timeout: the one the server granted, which is not always the requested one.
 func (l *Lifetime) Timeout() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +143,7 @@ func (l *Lifetime) ValidUntil() time.Time {
 // Done returns a channel that is closed when the session has ended.
 func (l *Lifetime) Done() <-chan struct{} { return l.done }
 
-// Err returns nil while the session lives, and afterwards a [*zkrecipes.LostError].
+// Err returns nil while the session is alive, and afterwards a [*zkrecipes.LostError].
 func (l *Lifetime) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,8 +153,8 @@ func (l *Lifetime) Err() error {
 	return l.lost
 }
 
-// Go runs f on a goroutine that the session owns: ctx ends with the session, and Close waits for f. Once the client is
-// closed, it does not run f and reports false.
+// Go runs f on a goroutine that the session owns: ctx is canceled when the session ends, and Close waits for f. Once
+// the client is closed, it does not run f and reports false.
 func (l *Lifetime) Go(f func(ctx context.Context)) bool {
 	return l.owner.Start(l.ctx, f)
 }
@@ -183,7 +184,7 @@ func (l *Lifetime) end(why *zkrecipes.LostError) {
 	notices.deliver()
 }
 
-// Close ends the session for the client, which is being closed.
+// Close ends the session because the client is being closed.
 func (l *Lifetime) Close() { l.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed)) }
 
 // Live reports whether the session has come up and has not ended.
@@ -193,7 +194,7 @@ func (l *Lifetime) Live() bool {
 	return l.lost == nil && !l.since.IsZero()
 }
 
-// Context returns a context that ends with the session.
+// Context returns a context that is canceled when the session ends.
 func (l *Lifetime) Context() context.Context { return l.ctx }
 
 // Expired records that a server has answered that the session has expired.

@@ -15,10 +15,10 @@ import (
 // linkOwner is a session as seen by its connections. It is their [link.Owner].
 type linkOwner struct{ *Lifetime }
 
-// NextXid returns an xid that none of the last two billion requests of the session has had. A server matches the commit
-// of a write to the request it holds only by session and xid (ZooKeeper's CommitProcessor). If an xid recurred on the
-// next connection, a request could get the outcome of an earlier one. Xids are positive, because servers do not count
-// other requests when they throttle (ServerCnxn.incrOutstandingAndCheckThrottle).
+// NextXid returns an xid that none of the session's last two billion requests had. A server matches the commit of a
+// write to the request it holds only by session and xid (ZooKeeper's CommitProcessor). If an xid recurred on the next
+// connection, a request could get the outcome of an earlier one. Xids are positive, because servers do not count other
+// requests when they throttle (ServerCnxn.incrOutstandingAndCheckThrottle).
 func (o linkOwner) NextXid() int32 {
 	for {
 		if xid := int32(o.xids.Add(1) & 0x7fffffff); xid != 0 {
@@ -40,7 +40,7 @@ func (o linkOwner) Answered(op, code int32, sent, at time.Time) {
 	}
 }
 
-// TooLarge returns the error of a reply of size bytes if that is too large, otherwise nil.
+// TooLarge returns the error for a reply of size bytes if that is too large, otherwise nil.
 func (o linkOwner) TooLarge(size int) error {
 	if most := o.opts.MaxReply; size > most {
 		return fmt.Errorf("%w: a reply of %d bytes, of at most %d (WithMaxReplySize)", zkrecipes.ErrTooLarge, size, most)

@@ -18,9 +18,9 @@ func lost(reason zkrecipes.LossReason, at time.Time, err error) *zkrecipes.LostE
 	return &zkrecipes.LostError{Reason: reason, At: at, Err: err}
 }
 
-// OnLoss makes the session call f once, when it ends or its proof runs out, whichever comes first. With onSuspend, f is
-// also called when the connection is lost. If any of these is already the case, OnLoss reports false and f is not
-// called. After stop, f is no longer called, but a call may still be running.
+// OnLoss makes the session call f once, when the session ends or its proof runs out, whichever comes first. With
+// onSuspend, f is also called when the connection is lost. If any of these is already the case, OnLoss reports false
+// and f is not called. After stop, f is no longer called, but a call may still be running.
 //
 // f must only do what has to be done by the deadline, because many others may be waiting behind it. The function that
 // it returns, unless nil, is called when all callbacks of this loss have returned.
@@ -74,12 +74,12 @@ func (l *Lifetime) collect(why *zkrecipes.LostError, match func(*lossCallback) b
 }
 
 // deliver calls the callbacks, in no particular order, and then the functions they returned, so the holds of all grants
-// have ended before the first loss is logged. Then each grant in turn is logged, and its removal begins, which waits
-// for no answer.
+// have ended before the first loss is logged. Then, for each grant in turn, the loss is logged and the removal begins,
+// without waiting for an answer.
 //
 // A passed deadline alone does not end a session. If the session has ended, the last delivery to finish lets the next
-// one open (Ended) and closes the done channel: the session may end while the callbacks of an earlier loss are still
-// running. Then the server is notified.
+// session open (Ended) and closes the done channel: the session may end while the callbacks of an earlier loss are
+// still running. Then the server is notified.
 func (d lossNotices) deliver() {
 	afterwards := make([]func(), 0, len(d.callbacks))
 	for _, callback := range d.callbacks {
@@ -115,7 +115,7 @@ func (d lossNotices) deliver() {
 }
 
 // closeOn closes the session on the server and then the connection, after a second at most. Requests that the listener
-// sends before that get half of that time: waiters depend on the close.
+// sends before the close get half of that time, because waiters depend on the close.
 func (l *Lifetime) closeOn(c *link.Connection) {
 	ask := func(requests ...Request) bool { return c.AskLast(l.appendTraced(l.ctx, nil, requests)) }
 	end := sync.OnceFunc(func() {

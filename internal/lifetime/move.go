@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ErrMoves is the reason why a connection ends that was left for another server.
+// ErrMoves is the reason a connection ends when the client leaves it for another server.
 var ErrMoves = errors.New("moving to another server")
 
 // Move ends the connection, so that the next round connects to another server. If the session is busy, it does nothing

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// longestPause is the longest pause of the default policy, and the pause of a policy that returns only Stop, a negative
-// pause.
+// longestPause is the longest pause of the default policy, and the one used with a policy that returns only Stop, a
+// negative pause.
 const longestPause = 5 * time.Second
 
 // BackOff is conn.BackOff.
@@ -21,7 +21,7 @@ func (l *Lifetime) newBackOff() BackOff {
 	return hurried{l.ensemble.NewBackOff(), l}
 }
 
-// hurried halves the pauses while there are holds, since their time is running out. They vary as much as before from
+// hurried halves the pauses while there are holds, since their time is running out. The pauses still vary as much from
 // client to client, so that the clients of a recovered server do not all connect at once.
 type hurried struct {
 	BackOff
@@ -93,7 +93,7 @@ func (p *Pacer) pause() time.Duration {
 	return longestPause // the policy returns only Stop
 }
 
-// Wait waits until the next attempt may start, or ctx ends. Errors: that of ctx.
+// Wait waits until the next attempt may start, or ctx is done. Errors: ctx.Err().
 func (p *Pacer) Wait(ctx context.Context) error {
 	if d := p.pause(); d > 0 {
 		select {

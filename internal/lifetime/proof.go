@@ -16,7 +16,7 @@ func (l *Lifetime) ProvePause() time.Duration {
 	return l.upkeep.Pause()
 }
 
-// Freshen requests a proof from the leader if the present one ends soon, without waiting for the answer. The answers to
+// Freshen requests a proof from the leader if the current one ends soon, without waiting for the answer. The answers to
 // later requests arrive after it, so a caller that waits for one of those needs no separate proof. A session in which
 // nothing was answered for a third of the timeout sends a ping. Thanks to the pings, one answer of the leader proves at
 // least a quarter of the timeout.
@@ -52,14 +52,15 @@ func (l *Lifetime) Doubtful() bool {
 	return l.upkeep.Doubtful()
 }
 
-// Hears reports whether a server has answered a request of the last session timeout.
+// Hears reports whether a server has answered a request sent within the last session timeout.
 func (l *Lifetime) Hears() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Now().Before(l.upkeep.SilentUntil())
 }
 
-// LookAgain returns how long Hears stays true unless a server answers. If it is false, it returns a short time.
+// LookAgain returns how long Hears stays true unless a server answers. If Hears is already false, LookAgain returns a
+// short time.
 func (l *Lifetime) LookAgain() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

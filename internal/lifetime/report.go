@@ -43,7 +43,7 @@ func (l *Lifetime) Report() (now Report) {
 	return now
 }
 
-// Look calls f with a report. The session cannot come up or go down in the meantime.
+// Look calls f with a report. The session cannot come up or go down while f runs.
 func (l *Lifetime) Look(f func(Report)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,9 +21,9 @@ type Request struct {
 	Ephemerals int
 }
 
-// Send sends the requests in this order, without waiting, and calls sent, if not nil: all later requests of the session
-// reach the server after these, and requests made by sent leave in the same write. sent must not block. Without a
-// connection Send answers the requests with zk.ErrNoServer.
+// Send sends the requests in this order, without waiting, and calls sent, if not nil, once all later requests of the
+// session are certain to reach the server after these. Requests made by sent go out in the same write; sent must not
+// block. Without a connection, Send completes the requests with zk.ErrNoServer.
 func (l *Lifetime) Send(ctx context.Context, sent func(), requests []Request) {
 	if !l.SendNow(ctx, sent, requests) {
 		for _, r := range requests {
@@ -38,8 +38,8 @@ func (l *Lifetime) SendNow(ctx context.Context, sent func(), requests []Request)
 	return c != nil && l.sendOn(ctx, c, sent, requests)
 }
 
-// sendOn sends the requests on a connection, in this order. If that is closed, it does nothing and reports false. The
-// context is for tracers.
+// sendOn sends the requests on a connection, in this order. If the connection is closed, sendOn does nothing and
+// reports false. The context is for tracers.
 func (l *Lifetime) sendOn(ctx context.Context, c *link.Connection, sent func(), requests []Request) bool {
 	return c.Ask(l.appendTraced(ctx, make([]link.Request, 0, 4), requests), sent) // a few need no heap allocation
 }
@@ -54,7 +54,7 @@ func (l *Lifetime) appendTraced(ctx context.Context, asked []link.Request, reque
 	return asked
 }
 
-// SyncRequest makes the server catch up with the leader before it serves later requests. abs is the server's path.
+// SyncRequest makes the server catch up with the leader before it serves later requests. abs is the path on the server.
 func SyncRequest(abs, path string, done func(error)) Request {
 	return Request{Op: wire.OpSync, Path: path, Frame: wire.SyncFrame(abs), Done: func(r link.Reply, err error) {
 		if err == nil {
@@ -65,7 +65,7 @@ func SyncRequest(abs, path string, done func(error)) Request {
 }
 
 // BarrierRequest checks the version of the root, a transaction that changes nothing. In doing so the leader checks the
-// session, and refuses if another server has it by now.
+// session, and refuses if another server owns it by now.
 func BarrierRequest(done func(error)) Request {
 	check := []any{&zk.CheckVersionRequest{Path: "/", Version: -1}}
 	return Request{Op: wire.OpMulti, Path: "/", Frame: wire.MultiFrame(check), Done: func(r link.Reply, err error) {

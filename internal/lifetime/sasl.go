@@ -19,7 +19,7 @@ type exchange struct {
 }
 
 // startExchange begins an exchange for a connection to the server, or returns nil without a mechanism. The connection
-// is not open yet, because a mechanism may have to query others and a server allows it little time.
+// is not open yet, because a mechanism may have to query other hosts, and a server allows little time for that.
 func (l *Lifetime) startExchange(server Server) (*exchange, error) {
 	if l.opts.SASL == nil {
 		return nil, nil //nolint:nilnil // see above
@@ -37,8 +37,8 @@ func (l *Lifetime) startExchange(server Server) (*exchange, error) {
 	return &exchange{Exchange: e, first: first}, nil
 }
 
-// errStale reports that a server has refused an exchange whose mechanism keeps something, such as a ticket. That may
-// have been made for a previous key, so it is not a refusal yet: serve tries again.
+// errStale reports that a server has refused an exchange whose mechanism keeps something, such as a ticket. What it
+// keeps may have been made for a previous key, so this does not count as a refusal yet: serve tries again.
 var errStale = errors.New("the server refuses what the mechanism has kept")
 
 // mostSteps bounds an exchange. Kerberos needs three.
@@ -47,8 +47,8 @@ const mostSteps = 10
 // exchange authenticates the client before all other requests. They would otherwise run under a different identity, and
 // a server that requires SASL ends the connection at the first of them.
 //
-// Whether the server refuses or the exchange fails here, the session moves to another server: this one may have old
-// credentials, be the wrong one, or have no SASL yet.
+// Whether the server refuses or the exchange fails here, the session moves to another server: this one may have
+// outdated credentials, be the wrong server, or not support SASL yet.
 func (l *Lifetime) exchange(c *link.Connection, who *exchange) error {
 	failed := func(err error) error { return fmt.Errorf("sasl %v: %w", l.opts.SASL, err) }
 	token := who.first

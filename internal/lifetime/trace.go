@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// traced returns a function for Request.Done. It notifies the tracers first, so they have been notified when a call
-// returns.
+// traced returns a function for Request.Done. The function notifies the tracers first, so that they have been notified
+// by the time a call returns.
 func traced(ctx context.Context, tracers *trace.Tracers, r Request) func(link.Reply, error) {
 	return func(got link.Reply, err error) {
 		told := err
@@ -58,7 +58,7 @@ func (a *attempt) outcome(took time.Duration, err error) string {
 	}
 }
 
-// traceConnect notifies the tracers how an attempt ended.
+// traceConnect notifies the tracers of how an attempt ended.
 func (l *Lifetime) traceConnect(a *attempt, err error) {
 	if !l.opts.Tracers.ObserveConnects() {
 		return
@@ -69,8 +69,8 @@ func (l *Lifetime) traceConnect(a *attempt, err error) {
 	})
 }
 
-// codeName returns a short name for the error of a request. There are few names, so that each can be a label of a
-// metric.
+// codeName returns a short name for the error of a request. There are few names, so that they can serve as metric
+// labels.
 func codeName(err error) string {
 	if err == nil {
 		return ""

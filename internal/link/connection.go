@@ -1,5 +1,6 @@
 // Package link implements one connection to one server: what is in flight, in which order, and how the connection ends.
-// It does not know the session; its owner does, and learns from it what the server sends.
+// The connection knows nothing about the session; its owner does, and the connection reports to it what the server
+// sends.
 package link
 
 import (
@@ -24,10 +25,10 @@ type Owner interface {
 	NextXid() int32
 	// Saw receives the zxid of a reply or an event before the rest of it is reported.
 	Saw(zxid int64)
-	// Answered receives what an answer shows: the opcode, the error code, and when request and answer were in flight. It
-	// is called before Done of the request.
+	// Answered receives what an answer shows: the opcode, the error code, when the request was sent and when the answer
+	// arrived. It is called before the request's Done.
 	Answered(op, code int32, sent, at time.Time)
-	// TooLarge returns the error of a reply of size bytes if the owner does not accept that, otherwise nil.
+	// TooLarge returns the error for a reply of size bytes if the owner does not accept one that large, otherwise nil.
 	TooLarge(size int) error
 	// Event receives an event. It is called on the reading goroutine, in the order of the replies.
 	Event(e zk.Event)
@@ -38,7 +39,7 @@ type Owner interface {
 
 // Connection is one connection to one server, with two goroutines: one reads, and one writes what callers leave in the
 // queue, so that no caller ever waits for the server to accept a request. If the socket certainly has room for a
-// request, the caller writes it itself: waking the writer would make a hand-over of a lock a tenth slower.
+// request, the caller writes it itself: waking the writer would slow down the hand-over of a lock by a tenth.
 type Connection struct {
 	conn   net.Conn
 	owner  Owner
@@ -56,9 +57,9 @@ type Connection struct {
 	unasked  bool          // it is an event, or something that was not requested
 	patience time.Duration // how long the server may stay silent; 0 until the connection is up
 	watchdog *time.Timer   // closes the connection when the server has been silent for too long
-	// When the watchdog does that, since born; 0 until the connection is up.
+	// When the watchdog does that, counted from born; 0 until the connection is up.
 	barksAt atomic.Int64
-	mute    atomic.Bool // it will because only events arrive
+	mute    atomic.Bool // if the watchdog does that, it is because only events arrive
 
 	wake    chan struct{} // signals the writing goroutine that something is queued; holds one
 	gone    chan struct{} // closed with the connection
@@ -87,7 +88,8 @@ type Connection struct {
 	pinger *time.Timer // nil until the connection is up
 }
 
-// Dial opens a connection to a server. Unless it is up within limit, which includes dialing, the connection is closed.
+// Dial opens a connection to a server. If the connection is not up within the limit, which includes dialing, it is
+// closed.
 func Dial(
 	ctx context.Context, limit time.Duration, server string, dial func(context.Context) (net.Conn, error), owner Owner,
 ) (*Connection, error) {
@@ -105,15 +107,15 @@ func Dial(
 	return newConnection(owner, raw, server, limit, time.Since(start)), nil
 }
 
-// newConnection returns a connection that is closed unless the server has given us the session within limit, of which
-// the dial has spent a part.
+// newConnection returns a connection that is closed unless the server gives us the session within the limit. spent is
+// how much of the limit dialing took.
 func newConnection(owner Owner, raw net.Conn, server string, limit, spent time.Duration) *Connection {
 	c := &Connection{
 		conn: raw, owner: owner, server: server, socket: isSocket(raw), born: time.Now(),
 		wake: make(chan struct{}, 1), gone: make(chan struct{}), settled: make(chan struct{}),
 	}
 	c.in = bufio.NewReaderSize(c, 4<<10)
-	c.mu.Lock() // the limit may have passed, in which case Fail is called at once
+	c.mu.Lock() // the limit may have passed, in which case Fail is called immediately
 	defer c.mu.Unlock()
 	c.watchdog = time.AfterFunc(limit-spent, func() {
 		if c.up.Load() {
@@ -132,17 +134,16 @@ func newConnection(owner Owner, raw net.Conn, server string, limit, spent time.D
 // Rounded drops the digits of a duration that no reader needs.
 func Rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
-// windowsReset is the error of Windows for a connection that the other side has reset. There it is not
-// syscall.ECONNRESET.
+// windowsReset is what Windows returns for a connection that the other side has reset, instead of syscall.ECONNRESET.
 const windowsReset = syscall.Errno(10054)
 
-// HungUp reports whether the other side has ended the connection.
+// HungUp reports whether err means that the other side has closed the connection.
 func HungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, windowsReset)
 }
 
 // Serve runs the connection from the connect request, which Prepare has queued, until it ends. shakeHands processes the
-// answer. An error is why the connection never came up.
+// answer. The error is the reason the connection never came up.
 func (c *Connection) Serve(shakeHands func() error) error {
 	var writer sync.WaitGroup
 	writer.Go(c.write)
@@ -162,7 +163,7 @@ func (c *Connection) Serve(shakeHands func() error) error {
 	return c.Reason()
 }
 
-// endedBecause returns what err, with which the server has ended the connection, may mean.
+// endedBecause explains err, with which the server has ended the connection.
 func (c *Connection) endedBecause(err error) error {
 	switch {
 	case c.up.Load():
@@ -181,14 +182,14 @@ func (c *Connection) Server() string { return c.server }
 // Lasted reports whether the connection came up, and was opened more than a second ago.
 func (c *Connection) Lasted() bool { return c.up.Load() && time.Since(c.born) > time.Second }
 
-// errSilent is the reason when a connection that was up is given up.
+// errSilent is the reason for giving up a connection that was up.
 var errSilent = errors.New("the server sent nothing for two thirds of the session timeout")
 
-// errMute is the reason if the server keeps sending events.
+// errMute is the reason if the server sends nothing but events.
 var errMute = errors.New("the server answered nothing for half of the session timeout, and sent events")
 
-// Overdue returns err. If what was due then only happens now, the error adds that this process has not run: a frozen
-// process hears nothing, and the server is not to blame.
+// Overdue returns err. If more than a second lies between due and now, the error adds that this process did not run in
+// between: a frozen process hears nothing, and the server is not to blame.
 func Overdue(err error, due, now time.Time) error {
 	if late := now.Sub(due); late > time.Second {
 		return fmt.Errorf("this process did not run for %v: %w", Rounded(late), err)
@@ -199,12 +200,12 @@ func Overdue(err error, due, now time.Time) error {
 // errDropped is the reason when this client closes a connection.
 var errDropped = errors.New("closed by this client")
 
-// Drop closes the connection; the owner is notified at once.
+// Drop closes the connection; the owner is notified immediately.
 func (c *Connection) Drop() { c.Fail(errDropped) }
 
 // Fail closes the connection; the first reason counts. When Fail returns, the owner knows that the connection is down,
 // even if another goroutine closed it first. The holds that end with the connection end before the unanswered calls
-// fail: another goroutine may still be ending them, so the last goroutine to return from there fails the calls.
+// fail: another goroutine may still be ending them, so the last goroutine to return from Down fails the calls.
 func (c *Connection) Fail(why error) {
 	c.mu.Lock()
 	c.refuse(why)
@@ -229,7 +230,7 @@ func (c *Connection) Fail(why error) {
 			r.done(Reply{Sent: r.sent}, zk.ErrConnectionClosed)
 		}
 	}
-	clear(unanswered) // it may be few, which would keep the callers in memory
+	clear(unanswered) // it may use the array few, which would keep the callers in memory
 	if settles {
 		close(c.settled)
 	}
@@ -267,7 +268,7 @@ func (c *Connection) FailIdle(why error) bool {
 	return idle
 }
 
-// hangUp closes a connection at once. Close of a TLS connection would first wait until the server accepts an alert.
+// hangUp closes a connection immediately. Closing a TLS connection would first wait until the server accepts an alert.
 func hangUp(c net.Conn) { _ = beneathTLS(c).Close() }
 
 // isSocket reports whether c is a socket, which has a buffer in the kernel. Other connections, such as net.Pipe, may

@@ -26,7 +26,7 @@ func readFrame(r io.Reader, most int) ([]byte, error) {
 const unproven = 64 << 10
 
 // readBody reads the given number of bytes. The memory grows with the bytes that arrive, not with the announced length.
-// It grows fourfold up to the size, so that a third of that is thrown away.
+// It grows fourfold at a time up to the size, so that buffers amounting to a third of the size are thrown away.
 func readBody(r io.Reader, size int) ([]byte, error) {
 	first := size
 	for first > unproven {
@@ -65,8 +65,8 @@ func noServer(size int) error {
 	return fmt.Errorf("this is no ZooKeeper server: it sent a frame of %d bytes", size)
 }
 
-// join returns the frames as one, to be written with a single system call, so that they share a segment. It may use
-// memory.
+// join returns the frames as one, to be written with a single system call, so that they share a segment. The result may
+// be placed in memory, which may be nil.
 func join(memory []byte, frames ...[]byte) []byte {
 	if len(frames) == 1 {
 		return frames[0]

@@ -31,11 +31,11 @@ func (c *Connection) Show(scheme string, credential []byte) (code int32, err err
 	return h.Code, err
 }
 
-// longestToken bounds the tokens of a server. Those of Kerberos may have several kilobytes.
+// longestToken bounds the tokens a server sends. Those of Kerberos may take several kilobytes.
 const longestToken = 64 << 10
 
-// Exchange sends a token of a SASL exchange, and returns the token that the server answers, or nil if there is none,
-// and the error code. As with Show, no request is in flight, so the next frame is the answer.
+// Exchange sends a token of a SASL exchange, and returns the token in the server's answer, or nil if there is none, and
+// the error code. As with Show, no request is in flight, so the next frame is the answer.
 func (c *Connection) Exchange(token []byte) (answer []byte, code int32, err error) {
 	xid := c.owner.NextXid()
 	h, body, err := c.ask(wire.SASLFrame(xid, token), longestToken)
@@ -62,7 +62,7 @@ func (c *Connection) ask(frame []byte, most int) (wire.Header, []byte, error) {
 	return wire.ReadHeader(answer)
 }
 
-// Up records that the server has given us a session with this timeout. From now on pings are sent, and the server may
+// Up records that the server has given us a session with this timeout. From then on pings are sent, and the server may
 // stay silent for two thirds of the timeout.
 func (c *Connection) Up(timeout time.Duration) {
 	c.up.Store(true)
@@ -71,9 +71,9 @@ func (c *Connection) Up(timeout time.Duration) {
 	c.keepAlive(timeout / 3)
 }
 
-// CloseSession resumes a session on a connection that nothing else uses, and closes it, in one write. It returns nil if
-// the server reports that it has closed the session, or that there is none. If the server hangs up without an answer,
-// the session may still exist.
+// CloseSession resumes a session on a connection that nothing else uses and closes the session, all in one write. It
+// returns nil if the server reports that it has closed the session, or that there is none. If the server hangs up
+// without an answer, the session may still exist.
 func CloseSession(ctx context.Context, raw net.Conn, id int64, password []byte) error {
 	defer hangUp(raw)
 	defer context.AfterFunc(ctx, func() { hangUp(raw) })()

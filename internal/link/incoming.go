@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// read handles what the server sends, in the order in which it is sent, until the connection is closed.
+// read handles what the server sends, in order, until the connection is closed.
 func (c *Connection) read() error {
 	prefix := make([]byte, wire.PrefixSize)
 	for {
@@ -94,7 +94,7 @@ func (c *Connection) frame(size int) (frame []byte, lent bool, err error) {
 	return frame, false, err
 }
 
-// skip reads past a reply that is too large, and fails its call. The connection lives on.
+// skip reads past a reply that is too large, and fails its call. The connection stays up.
 func (c *Connection) skip(size int, tooLarge error) error {
 	var header [wire.ReplyHeaderSize]byte
 	if _, err := io.ReadFull(c.in, header[:]); err != nil {
@@ -113,8 +113,8 @@ func (c *Connection) skip(size int, tooLarge error) error {
 	return err
 }
 
-// requestOf reports to the owner that a reply arrived now, and returns the request that it answers, or a zero one for
-// an event.
+// requestOf reports to the owner that a reply arrived now, and returns the request it answers, or the zero value for an
+// event.
 func (c *Connection) requestOf(xid, code int32, now time.Time) (pending, error) {
 	r, err := c.take(xid, code)
 	c.unasked = r.sent.IsZero() // an event, or a ping that was not requested
@@ -126,7 +126,7 @@ func (c *Connection) requestOf(xid, code int32, now time.Time) (pending, error) 
 }
 
 // take removes the request that a reply answers from the pending ones. Replies arrive in the order of the requests. A
-// server that leaves one out will never answer it, so the connection is of no more use: its requests get no answer, and
+// server that skips one will never answer it, so the connection is of no further use: its requests get no answer, and
 // are sent again if that is safe. Pings, events and credentials are separate.
 //
 // Source: SendThread.readResponse of ZooKeeper's Java client ("Xid out of order").
@@ -158,11 +158,11 @@ func (c *Connection) take(xid, code int32) (r pending, err error) {
 	return r, nil
 }
 
-// leastProgress is how much of a frame has to arrive before it counts as a sign of life. A server that sends a byte now
-// and then does not keep a client.
+// leastProgress is how much of a frame has to arrive before it counts as a sign of life. A server that merely sends a
+// byte now and then does not keep a client.
 const leastProgress = 1 << 10
 
-// Read reads for the decoder of frames. Whatever arrives of a long one shows that the server is alive.
+// Read reads for the frame decoder. Any part of a long frame that arrives shows that the server is alive.
 func (c *Connection) Read(p []byte) (int, error) {
 	n, err := c.conn.Read(p)
 	if !c.arriving {
@@ -179,7 +179,7 @@ func (c *Connection) Read(p []byte) (int, error) {
 }
 
 // heardNow gives the server its full patience again. Events are a sign of life only until something has been unanswered
-// for half of the session timeout. Then there is time left to find a server that answers.
+// for half of the session timeout. That leaves time to find a server that answers.
 func (c *Connection) heardNow() {
 	now := time.Since(c.born)
 	until, mute := now+c.patience, false
@@ -207,15 +207,15 @@ func (c *Connection) oldestAsked() (at time.Time) {
 	return at
 }
 
-// note records that a part of a frame has arrived. What the server sends after a large reply on a slow line arrives
-// late. That is not a reason to abandon the connection: the same reply would be as slow on the next one.
+// note records that a part of a frame has arrived. On a slow line, what the server sends after a large reply arrives
+// late. That is no reason to abandon the connection: the same reply would be just as slow on the next one.
 func (c *Connection) note() {
 	now := time.Now()
 	c.newest.Store(&now)
 }
 
-// Arrived returns when the latest part of a frame that did not arrive in one piece came; zero if there was none. It
-// remains after the end of the frame: what the server answered after it is still in flight.
+// Arrived returns when the latest part of a frame that did not arrive in one piece came in; zero if there was none. The
+// time is kept after the frame is complete, because what the server answered after the frame is still in flight.
 func (c *Connection) Arrived() time.Time {
 	if at := c.newest.Load(); at != nil {
 		return *at

@@ -10,12 +10,12 @@ import (
 type Request struct {
 	Op    int32
 	Frame []byte // without its xid, which is set later; the connection owns it
-	// Done receives the reply, or the error that there will be none. It is called once, usually on the goroutine that
-	// reads from the connection, and must not block.
+	// Done receives the reply, or the error if there will be none. It is called once, usually on the goroutine that reads
+	// from the connection, and must not block.
 	Done func(Reply, error)
 }
 
-// Reply is what a server has answered, or the fact that it has not.
+// Reply is a server's answer, or stands for one that never arrived.
 type Reply struct {
 	Zxid int64
 	Body []byte
@@ -34,9 +34,9 @@ type pending struct {
 	done func(Reply, error)
 }
 
-// Ask sends requests in this order, and before all later requests, without waiting. It calls sent, unless that is nil,
-// before anything is written: requests made within it leave in the same write. On a closed connection, and after
-// AskLast, Ask does nothing and reports false.
+// Ask sends the requests in this order, before all later ones, without waiting. If sent is not nil, Ask calls it before
+// anything is written, so that requests made by it go out in the same write. On a closed connection, and after AskLast,
+// Ask does nothing and reports false.
 func (c *Connection) Ask(requests []Request, sent func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,7 @@ func (c *Connection) send(requests []Request, sent func()) bool {
 		c.enqueue(r.Frame)
 		before := c.pending
 		c.pending = append(c.pending, pending{xid: xid, op: r.Op, size: len(r.Frame), nth: c.queued, sent: now, done: r.Done})
-		if len(before) == cap(before) { // they have moved, and few would keep the answers in memory
+		if len(before) == cap(before) { // they have moved, and the array few would keep the answers in memory
 			clear(before)
 		}
 		c.unanswered += len(r.Frame)
@@ -81,7 +81,7 @@ func (c *Connection) send(requests []Request, sent func()) bool {
 	return true
 }
 
-// withhold calls f and keeps everyone from beginning to write in the meantime. The caller holds mu, which is released
+// withhold calls f and keeps everyone from starting to write until it returns. The caller holds mu, which is released
 // while f runs.
 func (c *Connection) withhold(f func()) {
 	mine := !c.writing // a goroutine that is writing already checks the queue again
@@ -97,7 +97,7 @@ func (c *Connection) withhold(f func()) {
 // shortBatch is how many bytes a connection keeps for frames that are written together.
 const shortBatch = 512
 
-// room is how many bytes the buffers of a socket hold at least.
+// room is the least number of bytes that a socket's buffers hold.
 const room = 4 << 10
 
 // flush makes sure that the queue gets written. It writes the queue itself if no goroutine is writing, and if so little
@@ -110,7 +110,7 @@ func (c *Connection) flush() {
 	if c.socket && c.unanswered <= room {
 		c.writeQueue()
 	}
-	// Including what was queued in the meantime, which may be more than a socket has room for.
+	// Including what was queued during the write, which may be more than a socket has room for.
 	if len(c.queue) > 0 {
 		select {
 		case c.wake <- struct{}{}:
@@ -167,7 +167,7 @@ func (c *Connection) start() {
 }
 
 // keepAlive sends a ping when the latest answered sync or write is an interval old, until the connection is closed. A
-// client that keeps a hold proven therefore needs none.
+// client that keeps a hold proven therefore needs no pings.
 //
 // Source: each request touches the session (ZooKeeper's ZooKeeperServer.submitRequestNow), and the Java client pings
 // only when it has sent nothing else (SendThread.run of ClientCnxn). Here only answered requests count, because a

@@ -1,8 +1,8 @@
 // Package liveness implements contract C2 of docs/design.md: until when a session is proven to be alive, and what keeps
 // the proof fresh. It has no clock, no lock and no I/O. The session queries it under its own lock, and does what is due.
 //
-// All times are readings of the monotonic clock of this process. It may stand still while a machine is suspended, which
-// no proof covers.
+// All times are readings of this process's monotonic clock. It may stand still while the machine is suspended, which no
+// proof covers.
 package liveness
 
 import (
@@ -42,7 +42,7 @@ import (
 //     it.
 //   - An operator who may lower the maximum below that declares this with WithLeastTimeout. That is the bound.
 //   - Otherwise the bound is the least grant. A smaller one would end holds at each server that is slow to answer.
-//   - The bound counts from the sending, since no server touches a session before it is asked to.
+//   - The bound counts from when the request is sent, since no server touches a session before it is asked to.
 //   - If a connection ends without an answer, however it ends, that proves nothing. A follower asks the leader before
 //     it answers (ZooKeeper's Learner.validateSession), and the leader counts from then on (Leader.revalidateSession).
 //     If the follower loses its leader before it hears from it, it ends the connection in an orderly way.
@@ -174,7 +174,8 @@ func (p *Proof) confirm(served time.Time) {
 // always is one.
 func (p *Proof) ripe() time.Time { return p.contacts[0].answered.Add(p.lag) }
 
-// Doubtful reports whether the latest connect answer is not proven yet. A write proves it at once, a sync a lag later.
+// Doubtful reports whether the latest connect answer is not proven yet. A write proves it immediately, a sync one lag
+// later.
 func (p *Proof) Doubtful() bool { return p.resumeAnswered.After(p.contact) }
 
 // ValidUntil returns the time up to which the session is proven; zero before the first connect answer.
@@ -190,7 +191,8 @@ func (p *Proof) Lasts(now time.Time, spare time.Duration) bool {
 	return p.ValidUntil().Sub(now) > p.lag+spare
 }
 
-// Proven reports whether the proof lasts long enough for a grant: in good health, the next one comes in time.
+// Proven reports whether the proof lasts long enough for a grant: if the servers are healthy, the next one comes in
+// time.
 func (p *Proof) Proven(now time.Time) bool { return p.ValidUntil().Sub(now) > p.enough() }
 
 // Pause returns how long to wait before asking the leader for a proof again: it confirms only contacts that are old
@@ -229,9 +231,9 @@ type Terms struct {
 	Margin float64
 }
 
-// lag returns how much older than a request that the leader serves an answered contact must be to count. Half a tick is
-// enough for a follower to report the contact. A tick and a half covers a leader that was replaced and does not know it
-// for that long.
+// lag returns how much older an answered contact must be than a request that the leader serves for the contact to
+// count. Half a tick is enough for a follower to report the contact. A tick and a half covers a leader that was
+// replaced and does not notice for that long.
 //
 // Source: ZooKeeper's Leader.lead counts its followers once a tick. A leader that was frozen notices at the first count
 // that they are gone. A leader that is cut off counts syncLimit ticks from the beginning of the next tick; the

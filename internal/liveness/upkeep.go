@@ -81,8 +81,8 @@ func (u *Upkeep) HurrySync() { u.lastSync = time.Time{} }
 // SyncDone records that the latest sync was answered, or lost with its connection.
 func (u *Upkeep) SyncDone() { u.syncing = false }
 
-// Retain keeps the proof fresh until Release. It reports whether it was not kept fresh before. If the proof lasts for
-// now, the first sync is not urgent, so a short hold needs none.
+// Retain keeps the proof fresh until Release. It reports whether the proof was not being kept fresh before. If the
+// proof lasts for now, the first sync is not urgent, so a short hold needs none.
 func (u *Upkeep) Retain(now time.Time) (first bool) {
 	u.retained++
 	if u.retained > 1 {
@@ -97,7 +97,8 @@ func (u *Upkeep) Retain(now time.Time) (first bool) {
 // Release ends one Retain.
 func (u *Upkeep) Release() { u.retained-- }
 
-// Freshen reports whether the proof ends soon, so that a request must be sent to the leader now. It counts as a sync.
+// Freshen reports whether the proof ends soon, so that a request must be sent to the leader now. That request counts as
+// a sync.
 func (u *Upkeep) Freshen(now time.Time) bool {
 	if u.Lasts(now, u.least/8) {
 		return false
@@ -112,7 +113,8 @@ type Warning struct {
 	call func()
 }
 
-// Expect makes a warning due as soon as at most lead is left until ValidUntil, even if that moves back.
+// Expect makes a warning due as soon as no more than lead remains until ValidUntil, even if that is because it moved
+// back.
 func (u *Upkeep) Expect(lead time.Duration, call func()) *Warning {
 	w := &Warning{lead, call}
 	if u.warnings == nil {

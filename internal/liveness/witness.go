@@ -14,8 +14,8 @@ const (
 	Quorum
 )
 
-// WitnessOf returns the witness of an answer to the opcode. The code comes from applying the request ([wire.FromTree]):
-// other answers prove nothing, because a follower may give them on its own.
+// WitnessOf returns the witness of an answer to the opcode. The code must come from applying the request
+// ([wire.FromTree]): other answers prove nothing, because a follower may give them on its own.
 func WitnessOf(op, code int32) Witness {
 	switch op {
 	case wire.OpSync:

@@ -1,4 +1,4 @@
-// Package outcome tells from the error of a request whether it was executed.
+// Package outcome determines from a request's error whether it was executed.
 package outcome
 
 import (
@@ -18,7 +18,7 @@ type Outcome int
 // The outcomes.
 const (
 	Refused     Outcome = iota // the server answered: not executed
-	NotExecuted                // never reached a server, or one that asked to send it again: it may be repeated
+	NotExecuted                // never reached a server, or one asked for it to be sent again: it may be repeated
 	Unknown                    // may have been executed
 	Expired                    // not executed: the session has ended
 )
@@ -26,7 +26,7 @@ const (
 // ErrNotDeleted means that a node to be deleted together with a create did not exist, so nothing was created.
 var ErrNotDeleted = errors.New("no such node to delete, so nothing was created")
 
-// Of returns the outcome of a request with an error.
+// Of returns the outcome of a request that failed with err.
 func Of(err error) Outcome {
 	var code zkrecipes.Code
 	switch {
@@ -56,7 +56,7 @@ var refusals = []error{
 	ErrNotDeleted,
 }
 
-// InDoubt returns an error that the outcome of a write is unknown because of err.
+// InDoubt returns an error saying that the outcome of a write is unknown because of err.
 func InDoubt(err error) error {
 	return fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, err)
 }

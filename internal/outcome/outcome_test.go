@@ -22,8 +22,8 @@ func TestOf(t *testing.T) {
 			zkrecipes.CodeUnimplemented, zkrecipes.CodeNotReadOnly, zkrecipes.CodeNeedsSASL, zkrecipes.CodeQuotaExceeded,
 			zkrecipes.Code(7),
 		},
-		outcome.NotExecuted:  {zk.ErrNoServer, zk.ErrSessionMoved, zkrecipes.CodeThrottled},
-		outcome.Expired: {zk.ErrSessionExpired},
+		outcome.NotExecuted: {zk.ErrNoServer, zk.ErrSessionMoved, zkrecipes.CodeThrottled},
+		outcome.Expired:     {zk.ErrSessionExpired},
 		outcome.Unknown: {
 			zk.ErrConnectionClosed, zk.ErrClosing, zk.ErrAPIError, wire.ErrGarbled, errors.New("whatever comes later"),
 			zkrecipes.Code(-1), zkrecipes.Code(-2), zkrecipes.Code(-3), zkrecipes.Code(-4), zkrecipes.Code(-5),

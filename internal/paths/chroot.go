@@ -2,7 +2,7 @@ package paths
 
 import "strings"
 
-// Chroot is the node below which all paths of a client are. It has no trailing slash, so the root of the server is "".
+// Chroot is the node that all of a client's paths are below. It has no trailing slash, so the root of the server is "".
 type Chroot string
 
 // Abs translates a path of the client to the path on the server.

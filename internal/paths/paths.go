@@ -48,7 +48,8 @@ func Validate(p string) error {
 	return nil
 }
 
-// ValidateName returns an error for a text that cannot be the name of a node. what describes the purpose of the name.
+// ValidateName returns an error if name cannot be the name of a node. In the error, the what argument describes the
+// purpose of the name.
 func ValidateName(what, name string) error {
 	switch {
 	case name == "":

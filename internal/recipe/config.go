@@ -1,5 +1,5 @@
-// Package recipe contains the configuration that the recipes share. Each shared option is declared here once. A recipe
-// gives it its public name and documents its meaning there.
+// Package recipe contains the configuration that the recipes share. Each shared option is declared here once; a recipe
+// gives it a public name and documents what it means there.
 package recipe
 
 import (
@@ -21,7 +21,7 @@ type Config struct {
 	Reentrant     bool // whether an acquisition inside a hold gets another hold on the same contender
 }
 
-// Defaults returns the configuration without options: the data of contenders are the identity of the client.
+// Defaults returns the configuration without options: the contenders' data is the client's identity.
 func Defaults(client *client.Client) Config {
 	if client == nil { // the recipe refuses this
 		return Config{}
@@ -64,7 +64,7 @@ func LossOnSuspend[C embedding]() func(C) error {
 	}
 }
 
-// Kazoo returns the option that makes the contenders of kazoo count.
+// Kazoo returns the option that makes kazoo's contenders count.
 func Kazoo[C embedding]() func(C) error {
 	return func(c C) error {
 		c.shared().Kazoo = true

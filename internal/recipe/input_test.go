@@ -125,6 +125,7 @@ func TestBadInput(t *testing.T) {
 				func() error { return second(value.NewCounter(c, "/v", value.Codec[int64]{})) },
 			},
 			{"barrier: client", "client is nil", func() error { return second(barrier.New(nil, "/b")) }},
+			{"barrier: path", "root", func() error { return second(barrier.New(c, "/")) }},
 			{"barrier: option", "option 0 is nil", func() error { return second(barrier.New(c, "/b", nil)) }},
 			{"double: client", "client is nil", func() error { return second(barrier.NewDouble(nil, "/b", 2)) }},
 			{"double: option", "option 0 is nil", func() error { return second(barrier.NewDouble(c, "/b", 2, nil)) }},
@@ -140,6 +141,12 @@ func TestBadInput(t *testing.T) {
 				func() error { return dial(conn.WithBackOff(func() conn.BackOff { return nil })) },
 			},
 			{"conn: timeout", "-1s", func() error { return dial(conn.WithConnectTimeout(-time.Second)) }},
+			{"conn: servers", "servers: nil function", func() error { return dial(conn.WithServers(nil)) }},
+			{
+				"conn: preferred servers", "preferred servers: nil function",
+				func() error { return dial(conn.WithPreferredServers(nil)) },
+			},
+			{"conn: rebalance", "within 0s: want more than 0", func() error { return dial(conn.WithRebalance(0)) }},
 		} {
 			require.NotPanics(t, func() { require.ErrorContains(t, bad.err(), bad.want, bad.name) }, bad.name)
 		}

@@ -21,13 +21,13 @@ type Joint struct {
 	Next func(*Draft) error
 }
 
-// Draft holds what one call of Next reads and writes. Its nodes may be from different moments; only the transaction
-// reveals that.
+// Draft holds what one call of Next reads and writes. Its nodes may have been read at different moments; only the
+// transaction reveals that.
 type Draft struct {
 	ctx    context.Context //nolint:containedctx // a draft lives as long as one call
 	client *client.Client
 	parts  []*part
-	failed error // that of the first read without an answer
+	failed error // from the first read that got no answer
 }
 
 // part is one node of a draft.
@@ -89,10 +89,10 @@ type jointWrite struct {
 	verdict error // the error of Next
 }
 
-// Do calls Next and sends the transaction, repeatedly until it has passed. If Next fails, the transaction writes
-// nothing, and shows whether the error is about the present state.
+// Do calls Next and sends the transaction, and repeats both until the transaction succeeds. If Next fails, the
+// transaction writes nothing, and only shows whether the error is about the current state.
 //
-// Errors: that of Next; ErrUnknownOutcome; otherwise the error of the server.
+// Errors: Next's error; ErrUnknownOutcome; otherwise the server's error.
 func (j Joint) Do(ctx context.Context) error {
 	var w jointWrite
 	for {
@@ -129,15 +129,15 @@ func (j Joint) Do(ctx context.Context) error {
 	}
 }
 
-// fate determines the fate of w from what the nodes hold now. Everything it writes is written at once. A node that has
-// its old version therefore shows that no copy was applied yet, and a node that another client has written over that
-// version shows that none can be: see Replacement.fate.
+// fate determines the fate of w from what the nodes hold now. All that w writes is written in one step. A node that
+// still has its old version therefore shows that no copy was applied yet, and a node in which another client has
+// overwritten that version shows that none can be: see Replacement.fate.
 //
-// Once any node has left the version that was read, no copy can be applied any more, so if another one is found to be
-// old after that, all were refused. A node that was missing does not show as much: it may be missing again.
+// Once any node no longer has the version that was read, no copy can be applied any more, so if another node is found
+// to be old after that, all copies were refused. A node that was missing proves less, because it may be missing again.
 func (j Joint) fate(ctx context.Context, w *jointWrite) (fate, error) {
 	if !w.writes() {
-		return refused, nil // or applied, which is the same
+		return refused, nil // or applied, which makes no difference
 	}
 	old, gone, appeared, written, err := j.look(ctx, w)
 	switch {
@@ -225,8 +225,8 @@ func (w *jointWrite) madeBy(err error) string {
 	return ""
 }
 
-// ops returns the operations that pass only if the node is as it was read. Servers have no check for two of the states:
-// a missing node is created and deleted, and one with the version -1 is written with its own data.
+// ops returns operations that succeed only if the node is as it was read. Servers have no check for two of the states,
+// so a missing node is created and deleted, and one with the version -1 is written with its own data.
 func (p *part) ops() []zkrecipes.Op {
 	create := zkrecipes.OpCreate(p.path, nil, 0)
 	switch version := p.old.Stat.Version; {

@@ -53,11 +53,11 @@ func (m *Marked) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// Update replaces the data of the node with what next makes of them. It calls next again if another client was faster.
-// It returns what it wrote.
+// Update replaces the node's data with what next returns for it. If another client changes the node first, Update calls
+// next again. Update returns what it wrote.
 //
 // Errors: those of next, in which case nothing was written; ErrUnknownOutcome if the session or ctx ended before the
-// outcome was known; otherwise what the server answered, in which case nothing was written.
+// outcome was known; otherwise the server's error, in which case nothing was written.
 func (m *Marked) Update(ctx context.Context, next func(data []byte) ([]byte, error)) (updated []byte, err error) {
 	unlock, err := m.lock(ctx)
 	if err != nil {
@@ -108,11 +108,11 @@ func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]b
 	}
 }
 
-// fate determines the fate of w from now, what the node holds, and from the marker, which is read here. Both reads are
+// fate determines the fate of w from what the node holds (now) and from the marker, which is read here. Both reads are
 // needed, in this order.
 //
 // If the marker has the number of the update, a copy was applied. If it has a different number, none had been applied
-// when the marker was read. If the node already had a different version before that, none can ever be. If the node
+// when the marker was read. If the node already had a different version before that, none ever can be. If the node
 // still has the version, only one of the copies can be. No read is too old: the session never reads anything older than
 // what it has read, and the server that refuses a copy because of its version has applied what changed the version.
 func (m *Marked) fate(ctx context.Context, s *session.Session, w *write, now session.Node) (fate, error) {
@@ -154,10 +154,10 @@ func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again 
 	}
 }
 
-// keep keeps what an update has left for the next one, which then need not read.
+// keep remembers the node as an update left it, so that the next update doesn't have to read it.
 //
 // Such an update follows the previous one within a round trip, and another client needs a round trip between its read
-// and its write, so it would never get its turn. Therefore each client that shares the node reads again after its turn,
+// and its write, so it would never succeed. Each client that shares the node therefore reads again after its turn,
 // which leaves a gap of a round trip. The markers, which are children of the node, show how many clients share it.
 func (m *Marked) keep(left session.Node) {
 	if left.Stat.NumChildren == 1 || m.number%turn != 0 {
@@ -165,8 +165,8 @@ func (m *Marked) keep(left session.Node) {
 	}
 }
 
-// forget drops the marker, so that the next read creates another one. Whatever exists of it must not remain next to
-// that.
+// forget drops the marker, so that the next read creates another one. Whatever is left of the old one must not remain
+// alongside it.
 func (m *Marked) forget() {
 	if m.marker != nil {
 		m.marker.Remove()
@@ -193,8 +193,8 @@ func (m *Marked) read(ctx context.Context, s *session.Session) (session.Node, er
 
 // make creates the marker.
 //
-// Errors: the session's own, the cause of ctx, or what the server answered. None of them is about the update, although
-// a fault of the server matches ErrUnknownOutcome.
+// Errors: the session's own, the cause of ctx, or what the server answered. None of them is about the update, even
+// though a server fault matches ErrUnknownOutcome.
 func (m *Marked) make(ctx context.Context, s *session.Session) (err error) {
 	m.marker, err = m.parent.Create(ctx, s, ephemeral.Spec{Key: "marker"}, nil)
 	switch {

@@ -13,30 +13,30 @@ import (
 )
 
 // Named changes a node once. The transaction that changes it also creates a mark: a permanent node whose name
-// represents this change. Copies may therefore be sent again in any number and in any session: while the mark exists
-// none is applied.
+// represents this change. Any number of copies may therefore be sent, in any session: while the mark exists, none is
+// applied.
 type Named struct {
 	Client *client.Client
 	Path   string
 	Mark   string
-	// Next returns the transaction over what the node holds, without the mark, or nil if there is nothing to do. It
-	// compares versions. It is called again when another client was faster, or when nothing shows whether a copy was
-	// applied.
+	// Next returns the transaction to apply to what the node holds, without the mark, or nil if there is nothing to do.
+	// The transaction compares versions. Next is called again when another client has changed the node first, or when
+	// nothing shows whether a copy was applied.
 	Next func(now session.Node) ([]zkrecipes.Op, error)
 }
 
-// Do makes the change, unless the mark already exists. It returns the node that it found with the mark, or with nothing
-// to do, and reports whether it made the change itself.
+// Do makes the change, unless the mark already exists. If the mark exists, or there is nothing to do, it returns the
+// node as found. It reports whether it made the change itself.
 //
-// Errors: that of Next; ErrUnknownOutcome if a copy may have been applied, or may still be; otherwise the error of
-// the server.
+// Errors: Next's error; ErrUnknownOutcome if a copy may have been applied, or may still be; otherwise the server's
+// error.
 func (n Named) Do(ctx context.Context) (found session.Node, changed bool, err error) {
 	var w write
 	for {
 		marked, _, err := n.Client.Exists(ctx, n.Mark)
 		var now session.Node
 		if err == nil {
-			now, err = Load(ctx, n.Client, n.Path) // later, so that it is as new as the mark
+			now, err = Load(ctx, n.Client, n.Path) // after the mark, so that it is at least as new
 		}
 		var ops []zkrecipes.Op
 		if err == nil && !marked {

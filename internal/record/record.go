@@ -27,9 +27,9 @@ func Load(ctx context.Context, c *client.Client, path string) (session.Node, err
 type write struct {
 	old  session.Node // what the copies replace
 	data []byte
-	// That of a copy that may have been applied, or may still be; nil if there is none.
+	// The error of a copy that may have been applied, or may still be; nil if there is none.
 	doubt    error
-	refusals int // how often another client was faster
+	refusals int // how often another client changed the node first
 	hangups  session.Hangups
 	remakes  session.Remakes
 }
@@ -44,8 +44,8 @@ const (
 	unknown             // the read does not show it
 )
 
-// lost records that the outcome of a copy is unknown. It reports whether another read may show more, and waits a moment
-// for that.
+// lost records that the outcome of a copy is unknown. If another read may show more, it waits a moment and returns
+// true.
 func (w *write) lost(ctx context.Context, doubt error) bool {
 	w.doubt = doubt
 	if ctx.Err() != nil || !session.ReplyLost(doubt) {

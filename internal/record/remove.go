@@ -15,10 +15,9 @@ import (
 // Each delete is for the version of the node that was read before, so if a reply is lost, the delete may be sent
 // again: see [client.Client.DeleteRead].
 //
-// Errors: ErrUnknownOutcome if a reply was lost and another client has written since; otherwise what the server
-// answered.
+// Errors: ErrUnknownOutcome if a reply was lost and another client has written since; otherwise the server's error.
 func Remove(ctx context.Context, c *client.Client, path string) error {
-	if err := c.Sync(ctx, path); err != nil { // a server that lags behind may not know the node yet
+	if err := c.Sync(ctx, path); err != nil { // a lagging server may not know the node yet
 		return err
 	}
 	for {

@@ -17,7 +17,8 @@ import (
 type Replacement struct {
 	Client *client.Client
 	Path   string
-	// Next returns the data to write over what the node holds. It is called again when another client was faster.
+	// Next returns the data to write over what the node holds. It is called again when another client has changed the node
+	// first.
 	Next func(now session.Node) ([]byte, error)
 	// Apply sends a transaction; if nil, Client sends it.
 	Apply func(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error)
@@ -25,10 +26,9 @@ type Replacement struct {
 	Idempotent bool
 }
 
-// Do reads and writes, repeatedly until it has written.
+// Do reads and writes until a write succeeds.
 //
-// Errors: those of Next and Apply, in which case nothing was written; ErrUnknownOutcome; otherwise what the server
-// answered.
+// Errors: those of Next and Apply, in which case nothing was written; ErrUnknownOutcome; otherwise the server's error.
 func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 	var w write
 	synced := false
@@ -50,7 +50,7 @@ func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 		}
 		if w.doubt == nil {
 			w.data, err = r.Next(now)
-			// The server may lag behind, so that the error is about an old state.
+			// The server may be lagging, in which case the error is about a stale state.
 			if err != nil && !synced {
 				if synced, err = true, r.Client.Sync(ctx, r.Path); err == nil {
 					continue
@@ -74,14 +74,15 @@ func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 // different data, the copies were refused. Otherwise the outcome is undecided. That includes a missing node: a copy may
 // have created it, and another client may have deleted it since.
 //
-// No read is too old for that: a session reads nothing older than it has read, and neither does the next session.
+// No read is too old for that: a session never reads anything older than what it has already read, and neither does the
+// next session.
 func (r Replacement) fate(w *write, now session.Node) fate {
 	same := now.Stat.Czxid == w.old.Stat.Czxid
 	switch {
 	case now.Exists && same && now.Stat.Version == w.old.Stat.Version:
 		return open
 	case r.Idempotent && now.Exists && bytes.Equal(now.Data, w.data):
-		return applied // by a copy or by another client, which is as good
+		return applied // by a copy or by another client, which is just as good
 	case w.old.Exists && same && now.Stat.Version == w.old.Stat.Version+1 && !bytes.Equal(now.Data, w.data):
 		return refused
 	default:
@@ -115,8 +116,8 @@ func (r Replacement) send(ctx context.Context, w *write) (written session.Node, 
 	return session.Node{}, false, errors.Join(w.doubt, err)
 }
 
-// write sends one transaction. A new node is created and written in one, so that its version differs from that of a
-// node that was only created.
+// write sends one transaction. A new node is created and written in the same one, so that its version differs from that
+// of a node that was only created.
 func (r Replacement) write(ctx context.Context, now session.Node, data []byte) (zk.Stat, error) {
 	apply := r.Apply
 	if apply == nil {

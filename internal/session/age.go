@@ -19,8 +19,8 @@ type Age struct {
 	asOf time.Time
 }
 
-// NewAge is called before the request is sent. Without a connection then, or with a different one when the answer
-// arrives, the answer is never current, and has to be requested again.
+// NewAge is called before the request is sent. If there is no connection at that time, or a different one when the
+// answer arrives, the answer is never current and has to be requested again.
 func (s *session) NewAge() *Age {
 	return &Age{session: s, asOf: time.Now(), down: s.Disconnected()}
 }
@@ -37,9 +37,9 @@ func (a *Age) Freshness() zkrecipes.Freshness {
 	return zkrecipes.Freshness{Current: a.Current(), AsOf: a.AsOf()}
 }
 
-// Current reports whether the connection of the request is up, and a server has answered within the session timeout. It
-// checks the clock: a process that was frozen for longer finds out with the first check, and so does one to which a
-// large reply takes longer to arrive. A caller that waits finds out with LookAgain.
+// Current reports whether the request's connection is still up, and a server has answered within the session timeout.
+// It checks the clock: a process that was frozen for longer than the timeout finds out with the first check, and so
+// does one that waits longer than that for a large reply. A caller that waits uses LookAgain.
 func (a *Age) Current() bool {
 	select {
 	case <-a.down:
@@ -49,11 +49,11 @@ func (a *Age) Current() bool {
 	}
 }
 
-// LookAgain returns the time after which a waiting caller has to check Current again although nothing wakes it: only
-// the clock, and then an answer to any request, may have changed it.
+// LookAgain returns the time after which a waiting caller has to check Current again even though nothing wakes it: the
+// passing of time alone can change Current, and so can an answer to any request after that.
 func (a *Age) LookAgain() time.Duration { return a.session.LookAgain() }
 
-// Disconnected returns a channel that is closed when the connection of the request is lost.
+// Disconnected returns a channel that is closed when the request's connection is lost.
 func (a *Age) Disconnected() <-chan struct{} { return a.down }
 
 // AsOf returns the time of the latest request that is known to agree with what was read. The server sends an event

@@ -99,8 +99,8 @@ var errAgain = errors.New("not executed")
 // errUnanswered marks a read that got no answer and may be repeated.
 var errUnanswered = errors.New("no answer")
 
-// finish waits for the call. If a write may have been executed, its error matches ErrUnknownOutcome. If ctx ends first,
-// the call continues, but the caller does not learn its outcome.
+// finish waits for the call. If a write may have been executed, its error matches ErrUnknownOutcome. If ctx is done
+// first, the call continues, but the caller does not learn its outcome.
 func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	select {
 	case <-c.done:
@@ -108,7 +108,7 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	case <-s.Done():
 	}
 	select {
-	// An answer counts even if ctx or the session has ended in the meantime.
+	// An answer counts even if ctx is done or the session has ended by now.
 	case <-c.done:
 	default:
 		var none T
@@ -157,7 +157,7 @@ func (s *session) failed(op, path string, m mode, err error) error {
 }
 
 // NotExecuted reports whether the request behind err was certainly not executed, because there was no connection or the
-// server sheds load. It may be sent again.
+// server was shedding load. It may be sent again.
 func NotExecuted(err error) bool { return errors.Is(err, errAgain) }
 
 // repeatable reports whether a failed request may be sent again in the same session: a read that got no answer, or any
@@ -169,15 +169,15 @@ func repeatable(err error) bool {
 // RetryPause is the pause before a request is sent again: to a server that sheds load, or while a connection is ending.
 const RetryPause = 10 * time.Millisecond
 
-// Farewell is how long a call whose context has ended waits for its node to be removed, where the next call would run
-// into the node. While the client is connected, the removal takes a round trip or two.
+// Farewell is how long a call whose context is done waits for its node to be removed if the next call would otherwise
+// run into that node. While the client is connected, the removal takes a round trip or two.
 const Farewell = 100 * time.Millisecond
 
 // Repeats paces the retries of one call. While the server sheds load, the pauses grow to about a second. After a lost
 // connection the pause is RetryPause, since reconnecting takes its own time.
 type Repeats struct{ growing *pause.Growing }
 
-// Pause waits before the request is sent again; why is the error of the previous try. Errors: the cause of ctx.
+// Pause waits before the request is sent again; the previous try failed with the error why. Errors: the cause of ctx.
 func (r *Repeats) Pause(ctx context.Context, why error) error {
 	if !errors.Is(why, zkrecipes.CodeThrottled) {
 		r.growing = nil
@@ -186,8 +186,8 @@ func (r *Repeats) Pause(ctx context.Context, why error) error {
 	return Sleep(ctx, nextPause(&r.growing))
 }
 
-// nextPause returns the next of pauses that grow to about a second. It creates them on first use, as most calls need
-// none.
+// nextPause returns the next in a sequence of pauses that grow to about a second. It creates the sequence on first use,
+// because most calls need none.
 func nextPause(growing **pause.Growing) time.Duration {
 	if *growing == nil {
 		*growing = pause.New(RetryPause, time.Second, 2)
@@ -195,7 +195,7 @@ func nextPause(growing **pause.Growing) time.Duration {
 	return (*growing).NextBackOff()
 }
 
-// Sleep waits for d, or until ctx ends.
+// Sleep waits for d, or until ctx is done.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return CauseOf(ctx)
@@ -209,8 +209,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // ask sends a request and waits for the answer. It repeats a read until it is answered, and a write as long as it was
-// certainly not executed. Both wait for the connection, within ctx and the session. Each try is a request of its own.
-// sent, if not nil, is called for each one sent, as by [lifetime.Lifetime.Send].
+// certainly not executed. Both wait for the connection as long as ctx and the session last. Each try is a separate
+// request. sent, if not nil, is called for each of them, as by [lifetime.Lifetime.Send].
 func ask[T any](
 	ctx context.Context, s *Session, op, path string, m mode, sent func(), requested func(done func(T, error)) request,
 ) (T, error) {

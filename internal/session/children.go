@@ -20,9 +20,9 @@ func (s *Session) ChildrenStat(ctx context.Context, path string) ([]string, zk.S
 	return s.ChildrenThen(ctx, path, nil)
 }
 
-// ChildrenThen is ChildrenStat that also calls sent, long before the answer, as soon as all later requests of the
-// session reach the server after it, so that a caller gets two answers in one round trip, in a known order. sent must
-// not block. It is called again if the request is repeated on another connection.
+// ChildrenThen is like ChildrenStat, but also calls sent, long before the answer arrives, as soon as all later requests
+// of the session are certain to reach the server after this one. A caller can therefore get two answers in one round
+// trip, in a known order. sent must not block. It is called again if the request is repeated on another connection.
 func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([]string, zk.Stat, error) {
 	if err := paths.Check("children", path); err != nil {
 		return nil, zk.Stat{}, err
@@ -37,8 +37,8 @@ func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([
 // and must not block.
 type ListFunc func(names []string, stat zk.Stat, err error)
 
-// ReadChildren is ChildrenThen that does not wait: it calls listed once. Once the client is closed, it does nothing and
-// reports false.
+// ReadChildren is like ChildrenThen, but does not wait: it calls listed once. Once the client is closed, it does
+// nothing and reports false.
 func (s *Session) ReadChildren(path string, sent func(), listed ListFunc) bool {
 	if paths.Validate(path) == nil && s.SendNow(s.Context(), sent, []request{
 		s.childrenRequest(path, false, s.firstAnswer(path, sent, listed)),
@@ -48,7 +48,7 @@ func (s *Session) ReadChildren(path string, sent func(), listed ListFunc) bool {
 	return s.Go(func(ctx context.Context) { listed(s.ChildrenThen(ctx, path, sent)) })
 }
 
-// firstAnswer passes the answer on, or sends the request again if there was none.
+// firstAnswer passes the answer to listed, or sends the request again if there was none.
 func (s *Session) firstAnswer(path string, sent func(), listed ListFunc) func(wire.Children, error) {
 	return func(f wire.Children, err error) {
 		if err != nil {

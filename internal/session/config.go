@@ -18,10 +18,10 @@ type Config struct {
 	ACLFunc     func(path string) []zk.ACL // by path on the server; nil, or an empty list, means ACL
 }
 
-// ACLOf returns the access list for a node that is about to be created at a path on the server: the caller's, unless it
-// is empty, then the one that the client's function returns for the path, then the client's.
+// ACLOf returns the ACL for a node that is about to be created at abs, a path on the server: the caller's if it is not
+// empty, otherwise the one that the client's function returns for the path, otherwise the client's.
 //
-// Errors: a list from the function that no server would accept.
+// Errors: the function returned a list that no server would accept.
 func (c *Config) ACLOf(abs string, callers []zk.ACL) ([]zk.ACL, error) {
 	if len(callers) > 0 {
 		return callers, nil
@@ -39,7 +39,7 @@ func (c *Config) ACLOf(abs string, callers []zk.ACL) ([]zk.ACL, error) {
 	return list, nil
 }
 
-// CheckACL returns an error for an access list that has no meaning to a server.
+// CheckACL returns an error for an ACL that is meaningless to a server.
 func CheckACL(list []zk.ACL) error {
 	for i, entry := range list {
 		switch {

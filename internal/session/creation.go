@@ -21,22 +21,22 @@ type Creation struct {
 	one  [1]string // memory for the value
 }
 
-// StartCreate begins to create n nodes with one name in one transaction, without waiting for the answer. Once it calls
-// sent, unless that is nil, all later requests of the session reach the server after this one. Requests made by sent
-// leave in the same write; sent must not block. It is not called if there was no connection, in which case the call has
-// failed. The nodes to remove are deleted in the same transaction, whatever their version. The last part of path must
-// be unique to this call, like a name with a GUID. If there is more than one node, they must be sequential. A container
-// can only be created alone.
+// StartCreate begins to create n nodes with the same name in one transaction, without waiting for the answer. It calls
+// sent, if not nil, once all later requests of the session are certain to reach the server after this one. Requests
+// made by sent go out in the same write; sent must not block. It is not called if there is no connection, in which case
+// the create has failed. The nodes to remove are deleted in the same transaction, whatever their version. The last
+// element of path must be unique to this call, like a name with a GUID. If there is more than one node, they must be
+// sequential. A container can only be created alone.
 //
-// Errors: an invalid path, a request that is too large, ErrClosed, the session's own or the cause of ctx; in all these
-// cases nothing was sent.
+// Errors: an invalid path, a request that is too large, ErrClosed, the session's own or the cause of ctx. In each case,
+// nothing was sent.
 func (s *Session) StartCreate(
 	ctx context.Context, path string, data []byte, flags int32, n int, sent func(), remove ...string,
 ) (*Creation, error) {
 	return s.StartCreateFor(ctx, path, data, flags, nil, n, sent, remove...)
 }
 
-// StartCreateFor is StartCreate with an access list; see [Config.ACLOf].
+// StartCreateFor is StartCreate with an ACL; see [Config.ACLOf].
 func (s *Session) StartCreateFor(
 	ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL, n int, sent func(), remove ...string,
 ) (*Creation, error) {
@@ -59,7 +59,7 @@ func (s *Session) StartCreateFor(
 	return c, nil
 }
 
-// createRequest returns the request of c. It is a transaction only if it has more than one operation.
+// createRequest returns the request for c. It is a transaction only if it has more than one operation.
 func (s *Session) createRequest(c *Creation, data []byte, flags int32, acl []zk.ACL, n int, remove []string) request {
 	one := zk.CreateRequest{Path: s.Abs(c.path), Data: data, Acl: acl, Flags: flags}
 	if n == 1 && len(remove) == 0 {
@@ -89,7 +89,7 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, acl []zk.
 	})
 }
 
-// oneCreate returns the request of a single create. Its outcome must be passed to [Session.created].
+// oneCreate returns the request for a single create. Its outcome must be passed to [Session.created].
 func oneCreate(code int32, path string, one *zk.CreateRequest, done func(reply, error)) request {
 	r := request{Op: code, Path: path, Frame: wire.CreateFrame(code, one), Done: done}
 	if node, ok := tally.NodeOf(one.Path, one.Flags); ok {
@@ -115,8 +115,8 @@ func (c *Creation) Done() <-chan struct{} { return c.done }
 
 // FinishCreate waits for the answer. zxid is the czxid of the new nodes.
 //
-// Errors: as for Create; [outcome.ErrNotDeleted] if a node to delete did not exist. With ErrUnknownOutcome the nodes may
-// exist; if ctx ended, they may still be created until Done is closed.
+// Errors: the same as for Create, and [outcome.ErrNotDeleted] if a node to delete did not exist. With ErrUnknownOutcome
+// the nodes may exist; if ctx was done first, they may still be created until Done is closed.
 func (s *Session) FinishCreate(ctx context.Context, c *Creation) (paths []string, zxid int64, err error) {
 	paths, err = finish(ctx, s, &c.call)
 	if err != nil {

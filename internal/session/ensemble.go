@@ -18,8 +18,8 @@ type Ensemble struct {
 	opts *Config
 
 	noContainers     atomic.Bool
-	containerHangups atomic.Int32 // connections in a row that ended under createContainer and created no node
-	// Connections in a row that ended under removeWatches: perhaps the server does not know the request.
+	containerHangups atomic.Int32 // connections in a row that ended during createContainer and created no node
+	// Connections in a row that ended during removeWatches: perhaps the server does not know the request.
 	removalsLost atomic.Int32
 }
 
@@ -29,8 +29,8 @@ func NewEnsemble(opts *Config) *Ensemble {
 	return &Ensemble{Ensemble: lifetime.NewEnsemble(&opts.Config), opts: opts}
 }
 
-// CheckSize returns an error for a request that the server would refuse. The server would hang up without an answer,
-// which would end all other calls of the session as well, and again each time the request is repeated.
+// CheckSize returns an error for a request too large for the server. The server would hang up without an answer, which
+// would also fail all other calls of the session, and do so again each time the request is repeated.
 func (e *Ensemble) CheckSize(op, path string, size int) error {
 	if most := e.opts.MaxRequest; size > most {
 		return &OpError{
@@ -41,8 +41,8 @@ func (e *Ensemble) CheckSize(op, path string, size int) error {
 	return nil
 }
 
-// judgeContainers counts the connections in a row that ended under createContainer and created no node. hangups is the
-// count from when the request was made, so that all calls that one connection took with it count once.
+// judgeContainers counts the connections in a row that ended during createContainer and created no node. hangups is the
+// count from when the request was made, so that all calls lost with one connection count once.
 func (e *Ensemble) judgeContainers(hangups int32, err error) {
 	switch {
 	case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode):

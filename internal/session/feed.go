@@ -10,13 +10,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Feed is a queue of what a session learns about the nodes from one path downwards: events, answers to the feed's own
-// requests, and losses and restorations of the connection. Its order is the order in which the server sent them. If an
-// event was lost with a connection, the reader therefore learns of the lost connection before it learns of anything
-// later.
+// Feed is a queue of what a session learns about the node at a path and all nodes below it: events, answers to the
+// feed's own requests, and losses and restorations of the connection. Its order is the order in which the server sent
+// them. If an event was lost with a connection, the reader therefore learns of the lost connection before it learns of
+// anything later.
 //
-// A feed is for a reader that watches many nodes. It needs neither a channel nor an entry for each watch: the reader
-// keeps track of its watches itself. When a connection comes up, none of the watches set before it remain.
+// A feed is for a reader that watches many nodes. Such a reader needs neither a channel nor an entry for each watch,
+// because it keeps track of its watches itself. When a connection comes up, none of the watches set before it remain.
 type Feed struct {
 	session *Session
 	path    string
@@ -53,7 +53,7 @@ type News struct {
 
 // Answer is the answer to a request of a [Batch].
 type Answer struct {
-	For   any       // what the request was sent with
+	For   any       // the value that was added with the request
 	Sent  time.Time // no later than the request was sent
 	Zxid  int64     // the latest that the server knew; 0 if it did not answer
 	Bytes int       // size of the answer
@@ -67,7 +67,7 @@ type Answer struct {
 // lock.
 type Needs func(path string) (data, children bool)
 
-// Follow returns a feed of the nodes from path downwards that begins now. The caller must stop it.
+// Follow returns a feed of the node at path and all nodes below it, which begins now. The caller must stop it.
 func (s *Session) Follow(path string, needs Needs) *Feed {
 	f := &Feed{session: s, path: path, root: s.Abs(path), needs: needs, wake: make(chan struct{}, 1)}
 	s.watches.mu.Lock()
@@ -108,7 +108,7 @@ func (f *Feed) Take() []News {
 	return news
 }
 
-// Idle reports whether the reader has dealt with all news: it has taken them and called Take again since.
+// Idle reports whether the reader has dealt with all news: it has taken it and called Take again since.
 func (f *Feed) Idle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,8 +118,8 @@ func (f *Feed) Idle() bool {
 // LookAgain is [Age.LookAgain] for IsDown.
 func (f *Feed) LookAgain() time.Duration { return f.session.LookAgain() }
 
-// IsDown reports whether the connection or the session is gone, even if the reader has not taken that news yet, or no
-// server has answered for the session timeout; see [Age.Current].
+// IsDown reports whether the connection or the session is gone, even if the reader has not taken that news yet, or
+// whether no server has answered for the session timeout; see [Age.Current].
 func (f *Feed) IsDown() bool {
 	if f.session.Ended() || !f.session.Hears() {
 		return true
@@ -232,9 +232,9 @@ func (b *Batch) SetWatches(since int64, data, missing, children []string, value 
 	b.add("set watches", b.feed.path, wire.OpSetWatches, wire.SetWatchesFrame(since, data, missing, children), value, nil)
 }
 
-// RemoveWatches removes all watches of this connection on the path that no other feed needs. If other callers may have
-// one there too, they are notified of a change when it is done, so that they read and set theirs again. A feed that
-// began in the meantime is notified as well.
+// RemoveWatches removes all of this connection's watches on the path that no other feed needs. Other callers that may
+// have had one there are then notified of a change, so that they read and set theirs again. A feed that has begun since
+// is notified as well.
 func (b *Batch) RemoveWatches(path string, value any) {
 	s, abs := b.feed.session, b.abs(path)
 	r, some := s.removable(b.feed, abs)
@@ -252,7 +252,7 @@ func (b *Batch) RemoveWatches(path string, value any) {
 type removal struct {
 	path  string
 	kind  int32
-	event zk.EventType // the notification for those that may lose a watch by it
+	event zk.EventType // the notification for those that may lose a watch through it
 	keys  []watchKey
 }
 
@@ -267,8 +267,8 @@ func (s *session) removable(f *Feed, abs string) (removal, bool) {
 	return removal{abs, wire.AnyWatch, zk.EventNodeDeleted, keysOf(abs)}, true
 }
 
-// needed reports which watches on a path the other feeds need. A reader that comes to need one later is notified when
-// it is gone.
+// needed reports which watches on a path the other feeds need. A reader that needs one only later is notified when it
+// is gone.
 func (s *session) needed(f *Feed, path string) (data, children bool) {
 	s.watches.mu.Lock()
 	ask := map[*Feed]Needs{}
@@ -301,5 +301,6 @@ func (b *Batch) add(op, path string, code int32, frame []byte, value any, read f
 	}})
 }
 
-// Unanswered reports whether a failed read may be sent again: the server did not answer it, or asked to send it later.
+// Unanswered reports whether a failed read may be sent again: the server did not answer it, or asked for it to be sent
+// later.
 func Unanswered(err error) bool { return repeatable(err) }

@@ -20,7 +20,7 @@ func (s *Session) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.O
 	return results, err
 }
 
-// MultiZxid is Multi that also returns the zxid of the transaction, which is the czxid of the nodes it created.
+// MultiZxid is like Multi, but also returns the zxid of the transaction, which is the czxid of the nodes it created.
 func (s *Session) MultiZxid(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, int64, error) {
 	requests, of, err := s.requests(ops)
 	if err != nil {
@@ -93,8 +93,8 @@ func results(ops []zkrecipes.Op, of []int, responses []zk.MultiResponse) []zkrec
 }
 
 // RequireRoot returns an error if of, the root of whatever guards or versions a write, is not the root of the write. A
-// different connection has a different session, which cannot guard the write. With a different root, a path is a
-// different node. The caller puts a subject before the error.
+// different connection has a different session, which cannot guard the write. Under a different root, the same path
+// names a different node. The caller puts a subject before the error.
 func RequireRoot(of, write zkrecipes.Root) error {
 	if of == write {
 		return nil
@@ -187,9 +187,9 @@ const (
 )
 
 // versioned returns the requests that implement one request of a transaction. A set over version -2 writes twice, so
-// that no node is left with -1. Other clients leave some. If -1 is the version that was read, the write is sent for any
-// version, and the request after it in the transaction passes only if the version was -1, because then it is now 0. If
-// another client was faster, the whole transaction fails.
+// that no node is left with -1. Other clients do leave such nodes. If -1 is the version that was read, the write is
+// sent for any version, and the request after it in the transaction passes only if the version was -1, because then it
+// is now 0. If another client wrote first, the whole transaction fails.
 //
 // Source: ZooKeeper's PrepRequestProcessor.checkAndIncVersion, which never leaves -1 from 3.10 on (ZOOKEEPER-4743).
 func versioned(request any, exact bool) []any {
@@ -209,7 +209,7 @@ func versioned(request any, exact bool) []any {
 	return []any{request}
 }
 
-// SetRead replaces the data of a node if it has the version that was read, even if that is -1.
+// SetRead replaces a node's data if the node has the version that was read, even if that is -1.
 func (s *Session) SetRead(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
 	if version != anyVersion {
 		return s.Set(ctx, path, b, version)

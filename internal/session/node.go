@@ -14,14 +14,14 @@ type Node struct {
 	Exists bool
 }
 
-// Same reports whether both are the same node with the same data. A node that was deleted and created again is a
-// different one.
+// Same reports whether both are the same node with the same data. A node that was deleted and recreated is a different
+// one.
 func (n Node) Same(m Node) bool {
 	return n.Exists == m.Exists && n.Stat.Czxid == m.Stat.Czxid && n.Stat.Mzxid == m.Stat.Mzxid
 }
 
-// NodeW reads a node that may be missing. Only if it is does it set a watch that the server keeps until the node is
-// created.
+// NodeW reads a node that may be missing. Only if it is missing does NodeW set a watch that the server keeps until the
+// node is created.
 func (s *Session) NodeW(ctx context.Context, path string) (Node, *Watch, error) {
 	for {
 		data, stat, w, err := s.GetW(ctx, path)

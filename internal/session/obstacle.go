@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/outcome"
 )
 
-// WithReason adds the obstacle to the end of a context.
+// WithReason adds to the cause of a context the reason the call had not finished by then, unless that is nil.
 func WithReason(cause, reason error) error {
 	cause = sealed(cause)
 	if reason == nil {
@@ -33,9 +33,9 @@ func EndedBy(ctx context.Context, err error) bool {
 	return errors.Is(err, cause)
 }
 
-// sealed returns the cause of a context for the error of a call. The cause may be what the server has answered to
-// another call, as with an errgroup. It must not be mistaken for the answer to this one: a node is not missing because
-// another one was. The loss of a hold is no answer, although a server may have reported it.
+// sealed returns the cause of a context for the error of a call. The cause may be the server's answer to another call,
+// as with an errgroup. It must not be mistaken for the answer to this call: a node is not missing because another one
+// was. The loss of a hold is no answer, although a server may have reported it.
 func sealed(cause error) error {
 	if _, ok := cause.(*zkrecipes.LostError); ok { //nolint:errorlint // not that of another call
 		return cause
@@ -52,7 +52,7 @@ func isAnswer(err error) bool {
 	return errors.As(err, &code) || outcome.Of(err) != outcome.Unknown
 }
 
-// seal matches its error, unless that is itself an answer such as zk.ErrNoNode. It matches nothing that its error
+// seal matches its error, unless that is itself an answer such as zk.ErrNoNode. It matches nothing else that its error
 // matches.
 type seal struct{ error }
 
@@ -60,8 +60,8 @@ func (s seal) Is(target error) bool {
 	return reflect.TypeOf(target).Comparable() && target == s.error && (errors.Unwrap(target) != nil || !isAnswer(target))
 }
 
-// ExplainUnanswered is Explain for a caller that waits for an answer: if the session is connected, the answer is what
-// is missing.
+// ExplainUnanswered is Explain for a caller that waits for an answer: if the session is connected, only the answer is
+// missing.
 func (s *session) ExplainUnanswered(cause error) error {
 	now := s.Report()
 	if !now.Up {

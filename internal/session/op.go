@@ -59,15 +59,15 @@ func CheckCreate(path string, flags int32) error {
 	return nil
 }
 
-// The modes of nodes with a time to live, and the longest one in milliseconds. Source: CreateMode and EphemeralType of
-// ZooKeeper 3.5.3.
+// The modes of nodes with a time to live, and the longest time to live in milliseconds. Source: CreateMode and
+// EphemeralType of ZooKeeper 3.5.3.
 const (
 	flagTTL           = 5
 	flagTTLSequential = 6
 	maxTTL            = 1<<40 - 1
 )
 
-// CreateTTL creates a node that the server removes once it has had no children, and was not written, for the time to
+// CreateTTL creates a node that the server removes once it has had no children and has not been written for its time to
 // live.
 func (s *Session) CreateTTL(
 	ctx context.Context, path string, data []byte, flags int32, ttl time.Duration, acl ...zk.ACL,
@@ -172,7 +172,7 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error)
 	return d.Bytes, d.Stat, err
 }
 
-// ACL returns the access list and Stat of a node.
+// ACL returns a node's ACL and Stat.
 func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, error) {
 	if err := paths.Check("acl", path); err != nil {
 		return nil, zk.Stat{}, err
@@ -183,7 +183,7 @@ func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, erro
 	return acl.List, acl.Stat, err
 }
 
-// SetACL replaces the access list of a node if the version of the list is the given one; -1 matches any.
+// SetACL replaces a node's ACL if the ACL's version is the given one; -1 matches any.
 func (s *Session) SetACL(ctx context.Context, path string, list []zk.ACL, version int32) (zk.Stat, error) {
 	if err := CheckSetACL(path, list); err != nil {
 		return zk.Stat{}, err
@@ -232,7 +232,7 @@ func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watc
 	return s.getW(ctx, path, nil)
 }
 
-// getW is GetW that calls sent like ask.
+// getW is like GetW, but calls sent as ask does.
 func (s *Session) getW(ctx context.Context, path string, sent func()) ([]byte, zk.Stat, *Watch, error) {
 	if err := paths.Check("get", path); err != nil {
 		return nil, zk.Stat{}, nil, err
@@ -284,7 +284,7 @@ func (s *Session) StartDelete(path string, version int32, done func(error)) bool
 		})})
 }
 
-// deleteRequest returns the request of a delete. Its outcome must be passed to [Session.deleted].
+// deleteRequest returns the request for a delete. Its outcome must be passed to [Session.deleted].
 func (s *Session) deleteRequest(path string, version int32, done func(reply, error)) request {
 	return request{Op: wire.OpDelete, Path: path, Frame: wire.DeleteFrame(s.Abs(path), version), Done: done}
 }
@@ -339,8 +339,8 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Wat
 	return e.exists, e.stat, w, err
 }
 
-// Sync implements conn.Client.Sync within one session. Where it is not sufficient that the leader knows, use
-// [Session.Barrier].
+// Sync implements conn.Client.Sync within one session. Where the knowledge of one leader, perhaps a replaced one, is
+// not enough, use [Session.Barrier].
 func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := paths.Check("sync", path); err != nil {
 		return err
@@ -351,8 +351,8 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// Barrier waits until a quorum has agreed to a transaction that changes nothing: what is read next is at least as new
-// as this call, even while the leader is being replaced. It costs as much as a write.
+// Barrier waits until a quorum has agreed to a transaction that changes nothing: what is read next is at least as
+// recent as this call, even while the leader is being replaced. It costs as much as a write.
 func (s *Session) Barrier(ctx context.Context) error {
 	_, err := ask(ctx, s, "barrier", "/", reading, nil, func(done func(struct{}, error)) request {
 		return lifetime.BarrierRequest(func(err error) { done(struct{}{}, err) })

@@ -26,9 +26,9 @@ func (s *Session) MakeContainers(ctx context.Context, path string) error {
 	return err
 }
 
-// TryContainers is MakeContainers for a caller that knows path to be missing, and may find no use for it. It also
+// TryContainers is MakeContainers for a caller that knows path to be missing, and may end up not using it. It also
 // returns the absolute paths of the containers that it has created, or may have created, lowest first. The caller must
-// then call Used or RemoveUnused for these.
+// then call Used or RemoveUnused for them.
 func (s *Session) TryContainers(ctx context.Context, path string) (made []string, err error) {
 	s, path = s.Absolute(), s.Abs(path) // the chroot may be what is missing
 	if path == "/" {
@@ -60,8 +60,9 @@ func (s *Session) TryContainers(ctx context.Context, path string) (made []string
 	return made, err
 }
 
-// makeContainer creates one container. mine reports whether it has, or may have. If the session or ctx ends while that
-// is in doubt, the error is that end: the doubt about a container does not extend to what the caller creates below it.
+// makeContainer creates one container. mine reports whether it did, or may have. If the session ends or ctx is done
+// while that is in doubt, the error is the reason for that: the doubt about a container does not extend to what the
+// caller creates below it.
 func (s *Session) makeContainer(ctx context.Context, path string) (mine bool, err error) {
 	mine, err = s.createContainer(ctx, path)
 	inDoubt := errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err)
@@ -91,11 +92,12 @@ func (s *Session) Used(made []string) {
 }
 
 // RemoveUnused removes a container that TryContainers has created, if it never had a child: the server would keep it,
-// unless znode.container.maxNeverUsedIntervalMs is set. It is the lowest one that exists. Those above have had a child,
-// so the server reaps them. If the end of the session interrupts this, it is completed when the session is closed.
+// unless znode.container.maxNeverUsedIntervalMs is set. That is the lowest one that exists. Those above it have had a
+// child, so the server reaps them. If the end of the session interrupts this, it is completed when the session is
+// closed.
 //
-// Another client that is about to use the container finds it missing and creates it again, as after a reaping. A node
-// with data is not ours.
+// Another client that is about to use the container finds it missing and recreates it, as after a reaping. A node with
+// data is not ours.
 //
 // Source: ZooKeeper's ContainerManager skips containers with a cversion of 0.
 func (s *Session) RemoveUnused(ctx context.Context, made []string) error {
@@ -152,8 +154,8 @@ func (u *unused) remove(paths ...string) {
 	}
 }
 
-// removeAllUnused is RemoveUnused for all calls at once, after the session has ended. It does not wait, and finally
-// calls then.
+// removeAllUnused is RemoveUnused for all calls at once, after the session has ended. It does not wait, and calls the
+// then function when done.
 func (s *session) removeAllUnused(ask func(...request) bool, then func()) {
 	s.unused.mu.Lock()
 	paths := slices.Collect(maps.Keys(s.unused.calls))
@@ -190,7 +192,7 @@ type Remakes struct {
 	growing *pause.Growing
 }
 
-// Pause waits before the parents are created; why is the error that they are missing. Errors: the cause of ctx.
+// Pause waits before the parents are created; the error why reported them missing. Errors: the cause of ctx.
 func (r *Remakes) Pause(ctx context.Context, why error) error {
 	if r.made++; r.made <= 5 {
 		return nil
@@ -201,9 +203,9 @@ func (r *Remakes) Pause(ctx context.Context, why error) error {
 	return nil
 }
 
-// MakeParents creates, as containers, whatever is missing above path, including that of the chroot. why is the error
-// that something is missing. It first waits for the pause that is due. Errors: the cause of ctx; what the server
-// answered about a parent.
+// MakeParents creates, as containers, whatever is missing above path, including nodes of the chroot. The error why
+// reported that something is missing. MakeParents first waits out the pause that is due. Errors: the cause of ctx; what
+// the server answered about a parent.
 func (r *Remakes) MakeParents(ctx context.Context, s *Session, path string, why error) error {
 	if err := r.Pause(ctx, why); err != nil {
 		return err

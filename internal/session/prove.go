@@ -7,8 +7,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Prove waits until the session is proven alive for long enough that, in good health, the next proof comes in time.
-// Until it is, Prove repeatedly asks the leader.
+// Prove waits until the session is proven alive for long enough that the next proof comes in time if the servers are
+// healthy. Until it is, Prove repeatedly asks the leader.
 //
 // Errors: the session's own, or the cause of ctx.
 func (s *Session) Prove(ctx context.Context) error {

@@ -27,9 +27,9 @@ type Owner interface {
 // fails; nothing that belongs to it ever runs in a later session. A Session is safe for concurrent use, and its paths
 // are those of the client it came from.
 //
-// It ends by the first of these: the server reports that it has expired; nothing was answered for a whole timeout; all
-// servers reject the credentials; it was resumed with a timeout so long that it can no longer be proven; the client is
-// closed.
+// It ends with the first of these events: the server reports that it has expired; nothing was answered for a whole
+// timeout; all servers reject the credentials; it was resumed with a timeout so long that it can no longer be proven;
+// the client is closed.
 type Session struct {
 	*session
 	paths.Chroot
@@ -48,8 +48,8 @@ type session struct {
 	awaiting   atomic.Int64 // number of AwaitChange calls in progress
 }
 
-// New returns a session that Run connects, with the paths of the server. zxid is the latest one seen in the previous
-// session.
+// New returns a session that Run connects, whose paths are those of the server. zxid is the latest one seen in the
+// previous session.
 func New(ctx context.Context, owner Owner, ensemble *Ensemble, zxid int64) *Session {
 	s := &session{owner: owner, ensemble: ensemble, opts: ensemble.opts}
 	if most := s.opts.MaxInFlight; most > 0 {
@@ -73,7 +73,7 @@ func (l listener) Up() {
 // Down notifies the feeds.
 func (l listener) Down(heard time.Time) { l.tell(News{Kind: Down, Heard: heard}) }
 
-// Over fires every watch, because no event will: a caller that only waits for the watch would wait forever.
+// Over fires every watch, because no event will any more: a caller that only waits for its watch would wait forever.
 func (l listener) Over() { l.watches.fireAll() }
 
 // Event notifies the watches and the feeds.
@@ -102,5 +102,5 @@ func taking[T any](read func(body []byte) (T, error), done func(T, error)) func(
 	}
 }
 
-// Explain adds to the cause of a context why the session is not connected, if it is not.
+// Explain adds to the cause of a context the reason the session is not connected, if it is not.
 func (s *session) Explain(cause error) error { return WithReason(cause, s.owner.InTheWay()) }

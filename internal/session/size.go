@@ -15,8 +15,8 @@ const maxRequest = 1<<20 - belowJuteMax // for servers with the default jute.max
 // belowJuteMax leaves room for what servers add to a request when they forward it.
 const belowJuteMax = 4 << 10
 
-// suspect is the smallest request that may have ended its connection by its size. No server is useful with a lower
-// limit.
+// suspect is the size of the smallest request that may have ended its connection by being too large. No server is
+// useful with a lower limit.
 const suspect = 64 << 10
 
 // ReplyLost reports whether the outcome of a write is unknown because its reply was lost, in which case sending it
@@ -25,12 +25,12 @@ func ReplyLost(err error) bool {
 	return errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err) && !errors.Is(err, zkrecipes.ErrTooLarge)
 }
 
-// Hangups counts the connections in a row that ended under one request. A server hangs up on a request above its
+// Hangups counts the connections in a row that ended during one request. A server hangs up on a request above its
 // jute.maxbuffer without an answer.
 type Hangups int
 
-// Judge takes the error of a try with the given number of bytes. From the second connection in a row the returned error
-// also matches zkrecipes.ErrTooLarge, and the request must not be sent again.
+// Judge takes the error of a try with the given number of bytes. From the second connection in a row on, the returned
+// error also matches zkrecipes.ErrTooLarge, and the request must not be sent again.
 func (h *Hangups) Judge(size int, err error) error {
 	if size < suspect || !errors.Is(err, zk.ErrConnectionClosed) {
 		*h = 0

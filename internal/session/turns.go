@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// turns bound the requests in flight of the calls that Bounded has marked. Even a call that has already returned gives
+// turns bounds how many requests of calls marked by Bounded are in flight. Even a call that has already returned gives
 // its turn back only when its request is answered or the connection is gone: until then the server has the request.
 //
-// Requests that the library sends for itself take no turn, so neither pings and syncs nor the grants and releases of
-// recipes wait behind those of a program. Such requests do not have the marked context: only the calls of package conn
+// Requests that the library sends for itself take no turn, so pings, syncs, and the grants and releases of recipes
+// never wait behind a program's requests. They do not carry a marked context, because only the calls of package conn
 // create one.
 type turns chan struct{}
 
@@ -50,8 +50,8 @@ func (t turns) giveBack() { <-t }
 // MostInFlight bounds the requests in flight for one read of many nodes. It is enough to fill the pipe.
 const MostInFlight = 64
 
-// InFlight calls f with each number below n, on a goroutine each, MostInFlight at once, and waits for all of them. f
-// must honor a context, so that each wait ends.
+// InFlight calls f with each number below n, each on its own goroutine and at most MostInFlight at a time, and waits
+// for all of them. f must honor a context, so that each wait ends.
 func InFlight(n int, f func(i int)) {
 	turns := make(chan struct{}, MostInFlight)
 	var all sync.WaitGroup

@@ -57,15 +57,15 @@ const mostRechecks = 200
 
 // RecheckAfter returns how long to wait for an event before reading again what is watched, since an event may be lost:
 // two to three session timeouts. If so many calls of the session wait that they would read too often, it is
-// proportionally longer: 100 to 150 s for 20,000. A call that begins to wait among few reads once after the shorter
-// time. The time is random, so that many waiters do not read at once.
+// proportionally longer: 100 to 150 s for 20,000. A call that begins to wait when there are few others reads once after
+// the shorter time. The time is random, so that many waiters do not all read at the same time.
 func (s *Session) RecheckAfter() time.Duration {
 	timeout := max(s.Timeout(), time.Duration(s.awaiting.Load())*time.Second/(2*mostRechecks))
 	return 2*timeout + rand.N(timeout)
 }
 
-// AwaitChange waits until one of at most three changes is reported, or within has passed. It reports whether a change
-// was. Callers wait for RecheckAfter, and then assume that an event was lost.
+// AwaitChange waits until one of at most three changes is reported, or the duration within has passed. It reports
+// whether there was a change. Callers pass RecheckAfter and, if there was no change, assume that an event was lost.
 //
 // Errors: the session's own; the cause of ctx.
 func (s *Session) AwaitChange(
@@ -156,9 +156,9 @@ func (w *watches) unshare(key watchKey, a *sharedWatch, ok bool) {
 	}
 }
 
-// drop removes a caller from a watch. It reports whether to remove the watch from the server: no caller is left, and
-// the session has no other watch there. The watch then fires for its callers, because no change will be reported any
-// more.
+// drop removes a caller from a watch. It reports whether to remove the watch from the server, which is so if no caller
+// is left and the session has no other watch there. The watch then fires for its callers, because no more changes will
+// be reported.
 func (w *watches) drop(mine *Watch) (remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,7 +179,7 @@ func (w *watches) drop(mine *Watch) (remove bool) {
 const mostKept = 100
 
 // KeepWatch reports whether the caller may keep a watch on the data of path for its next call. If too many are kept,
-// the one that has not been requested for longest is removed, but only if that is longer than the session timeout.
+// the one requested least recently is removed, but only if that was longer ago than the session timeout.
 func (s *Session) KeepWatch(path string) bool {
 	may, idle := s.watches.keep(s.Abs(path), s.ensemble.Timeout(), s.ensemble.removalsLost.Load() <= 1)
 	if idle != "" {
@@ -244,7 +244,7 @@ func (w *watches) fireAll() {
 	w.next = &Watch{fired: make(chan struct{})}
 }
 
-// NextConnection returns a watch on nothing, which fires when a new connection has come up, like every watch. While it
+// NextConnection returns a watch on nothing, which, like every watch, fires when a new connection has come up. While it
 // has not fired, what was read since the call is as good as if it had been watched up to the last connection loss.
 func (s *Session) NextConnection() *Watch {
 	s.watches.mu.Lock()
@@ -291,8 +291,8 @@ func (s *Session) Unwatch(w *Watch) {
 }
 
 // removeWatches removes watches of this connection. Even before the request is sent, no caller relies on them any more.
-// A caller, or a feed, that sets its watch again in the meantime is notified of a change when the answer arrives,
-// because the server may have served its read before the removal. Without a connection there is nothing to remove.
+// A caller, or a feed, that sets its watch again before the answer arrives is then notified of a change, because the
+// server may have served its read before the removal. Without a connection there is nothing to remove.
 func (s *session) removeWatches(r removal) {
 	if s.ensemble.removalsLost.Load() > 1 {
 		return

@@ -1,4 +1,4 @@
-// Package tally counts how large the end of a session will be.
+// Package tally counts the bytes that the end of a session will take.
 package tally
 
 import (
@@ -16,7 +16,7 @@ import (
 
 // Tally counts the bytes of the transaction that ends a session. It contains the paths of all ephemeral nodes of the
 // session, and servers write it however long it is. They read at most 2 × jute.maxbuffer, both from their logs and from
-// their leader. A session with more therefore takes all servers down when it ends, and none of them starts again.
+// their leader. A session with more therefore takes all servers down when it ends, and none of them can start again.
 //
 // The count is never below what a server may have: a node counts from before its create is sent until a server reports
 // that it is gone. A create in doubt counts until it is settled. One case remains: a server that hung executes a create
@@ -45,8 +45,8 @@ const (
 	bytesOfNumber = 11 // a negative sequence number has a sign
 )
 
-// New returns the tally of a session without nodes. juteMax is the jute.maxbuffer of the servers, and log takes the
-// warning that the session will be full soon.
+// New returns the tally of a session without nodes. juteMax is the jute.maxbuffer of the servers, and log receives the
+// warning that the session will soon be full.
 func New(juteMax int, log *slog.Logger) *Tally {
 	return &Tally{
 		log: log, most: min(2*juteMax, math.MaxInt32), bytes: bytesOfEnd,
@@ -60,7 +60,7 @@ type Node struct {
 	sequential bool
 }
 
-// Bytes returns how many bytes the node takes at most.
+// Bytes returns the most bytes that the node may take.
 func (n Node) Bytes() int {
 	if n.sequential {
 		return bytesOfPath(n.path) + bytesOfNumber
@@ -70,7 +70,7 @@ func (n Node) Bytes() int {
 
 func bytesOfPath(path string) int { return bytesOfLength + len(path) }
 
-// NodeOf returns the ephemeral node that a create makes, if any.
+// NodeOf returns the node that a create makes, and reports whether it is ephemeral.
 func NodeOf(path string, flags int32) (Node, bool) {
 	return Node{path, flags&zk.FlagSequence != 0}, flags&zk.FlagEphemeral != 0
 }
@@ -82,7 +82,7 @@ func (t *Tally) Bytes() int {
 	return t.bytes
 }
 
-// Admit counts the nodes that a request creates, before it is sent. path is that of the request as its caller sees it.
+// Admit counts the nodes that a request creates, before it is sent. path is the request's path as its caller sees it.
 //
 // Errors: ErrSessionFull, in which case nothing is counted.
 func (t *Tally) Admit(op, path string, bytes int) error {
@@ -209,8 +209,8 @@ func (t *Tally) Gone(path string) {
 	t.remove(path)
 }
 
-// Found records the nodes that a search has found with the path prefix. If the answer to their create was lost, they
-// are no longer in doubt.
+// Found records the nodes that a search for the path prefix has found. If the answer to their create was lost, they are
+// no longer in doubt.
 func (t *Tally) Found(prefix string, paths ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,8 +227,8 @@ func (t *Tally) Found(prefix string, paths ...string) {
 	}
 }
 
-// Settled records that no nodes with the path prefix exist, and that none is in doubt. found are those that a search
-// had found before.
+// Settled records that no nodes with the path prefix exist, and that none is in doubt. found lists those that an
+// earlier search had found.
 func (t *Tally) Settled(prefix string, found ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

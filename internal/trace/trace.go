@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Tracers are the tracers of one client; nil if there are none. Call the methods that begin with Observe before the
-// others.
+// Tracers are the tracers of one client; nil if there are none. Before calling one of the hooks, check with the
+// matching Observe method that it is observed.
 type Tracers struct {
 	all                    []*zkrecipes.Tracer
 	holds, state, requests bool
@@ -19,7 +19,7 @@ type Tracers struct {
 
 // With returns the tracers with another one added.
 //
-// Errors: if tracer is nil, or has no hook.
+// Errors: the tracer is nil, or has no hook.
 func (t *Tracers) With(tracer *zkrecipes.Tracer) (*Tracers, error) {
 	if tracer == nil {
 		return nil, errors.New("tracer: nil")
@@ -52,7 +52,8 @@ func (t *Tracers) ObserveConnects() bool { return t != nil && t.connects }
 // ObserveRequests reports whether any tracer observes requests.
 func (t *Tracers) ObserveRequests() bool { return t != nil && t.requests }
 
-// AcquireStart passes the call on, like the methods below. Each tracer gets the context of the one before.
+// AcquireStart passes the call on, like the methods below. Each tracer gets the context that the one before it
+// returned.
 func (t *Tracers) AcquireStart(ctx context.Context, a zkrecipes.AcquireStart) context.Context {
 	for _, tracer := range t.all {
 		if tracer.AcquireStart != nil {
@@ -90,7 +91,7 @@ func (t *Tracers) HoldEnd(ctx context.Context, h zkrecipes.HoldEnd) {
 	}
 }
 
-// State reports a change of the state.
+// State reports a state change.
 func (t *Tracers) State(c zkrecipes.StateChange) {
 	for _, tracer := range t.all {
 		if tracer.State != nil {

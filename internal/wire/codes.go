@@ -8,8 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// ErrorOf returns the error for the code of a reply: go-zookeeper's variable if there is one, otherwise a
-// zkrecipes.Code.
+// ErrorOf returns the error for a reply's code: go-zookeeper's variable if there is one, otherwise a zkrecipes.Code.
 func ErrorOf(code int32) error {
 	if err, ok := libraryErrors[code]; ok {
 		return err
@@ -24,8 +23,8 @@ var libraryErrors = map[int32]error{
 	-117: zk.ErrNothing, -123: zk.ErrReconfigDisabled,
 }
 
-// ServerFault reports whether err is an internal error of the server, perhaps while producing the reply. A write may
-// have been executed, and sending it again is unlikely to help.
+// ServerFault reports whether err is an internal server error, which may have occurred while the server produced the
+// reply. A write may have been executed, and sending it again is unlikely to help.
 func ServerFault(err error) bool {
 	var code zkrecipes.Code
 	return errors.As(err, &code) && code >= -5 && code <= -1 && code != -4

@@ -1,5 +1,5 @@
 // Package wire encodes the requests of ZooKeeper's protocol and decodes its replies. It does no I/O, and its only state
-// is memory for short requests.
+// is a pool of memory for short requests.
 package wire
 
 import (
@@ -38,7 +38,7 @@ const shortFrame = 256
 
 var short = sync.Pool{New: func() any { return new([shortFrame]byte) }}
 
-// Recycle takes back the memory of a request that was written. The frame must not be used after that.
+// Recycle returns the memory of a written request to the pool. The frame must not be used afterwards.
 func Recycle(frame []byte) {
 	if cap(frame) == shortFrame {
 		short.Put((*[shortFrame]byte)(frame[:shortFrame]))
@@ -64,12 +64,12 @@ func DeleteFrame(path string, version int32) []byte {
 	return seal(appendPathVersion(newFrame(OpDelete, len(path)+8), path, version))
 }
 
-// SetFrame replaces the data of a node.
+// SetFrame replaces a node's data.
 func SetFrame(path string, data []byte, version int32) []byte {
 	return seal(appendSet(newFrame(OpSetData, len(path)+len(data)+12), path, data, version))
 }
 
-// ReadFrame requests data, children or existence.
+// ReadFrame requests a node's data, its children or its existence.
 func ReadFrame(op int32, path string, watch bool) []byte {
 	return seal(appendBool(appendString(newFrame(op, len(path)+5), path), watch))
 }
@@ -77,12 +77,12 @@ func ReadFrame(op int32, path string, watch bool) []byte {
 // SyncFrame asks the server to catch up with the leader.
 func SyncFrame(path string) []byte { return seal(appendString(newFrame(OpSync, len(path)+4), path)) }
 
-// ACLFrame requests the access list of a node.
+// ACLFrame requests a node's access control list (ACL).
 func ACLFrame(path string) []byte {
 	return seal(appendString(newFrame(OpGetACL, len(path)+4), path))
 }
 
-// SetACLFrame replaces the access list of a node.
+// SetACLFrame replaces a node's ACL.
 func SetACLFrame(path string, list []zk.ACL, version int32) []byte {
 	b := appendString(newFrame(OpSetACL, someBytes), path)
 	return seal(appendInt32(appendACL(b, list), version))
@@ -107,7 +107,7 @@ const (
 	AnyWatch      int32 = 3
 )
 
-// RemoveWatchesFrame removes the watches of this connection on the path, of one kind or of all.
+// RemoveWatchesFrame removes this connection's watches on the path, either those of one kind or all of them.
 func RemoveWatchesFrame(path string, kind int32) []byte {
 	return seal(appendPathVersion(newFrame(OpRemoveWatches, len(path)+8), path, kind))
 }
@@ -124,7 +124,7 @@ func MultiFrame(ops []any) []byte {
 // someBytes is the initial size, in bytes, of a body that may have any size.
 const someBytes = 240
 
-// MultiSize is how many bytes a transaction takes besides its operations.
+// MultiSize is how many bytes a transaction takes in addition to its operations.
 var MultiSize = len(MultiFrame(nil))
 
 // OpSize returns how many bytes op takes in a transaction.
@@ -274,7 +274,7 @@ func DataReply(body []byte) (Data, error) {
 	return data, d.end()
 }
 
-// StatReply decodes the reply to a set, a set of an access list, or an exists.
+// StatReply decodes the reply to a set, a set acl or an exists.
 func StatReply(body []byte) (zk.Stat, error) {
 	d := decoder{body: body}
 	stat := d.stat()
@@ -288,8 +288,8 @@ func EventOf(body []byte) (e zk.Event, err error) {
 	return e, d.end()
 }
 
-// Children holds the names of a node's children, and its own Stat. The names share their memory: clone a name to keep
-// it for long.
+// Children holds the names of a node's children and the node's own Stat. The names share memory, so clone a name that
+// you keep for long.
 type Children struct {
 	Names []string
 	Stat  zk.Stat
@@ -319,13 +319,13 @@ func ChildrenReply(body []byte) (Children, error) {
 	return c, d.end()
 }
 
-// ACL is the access list of a node and its Stat.
+// ACL is a node's ACL and its Stat.
 type ACL struct {
 	List []zk.ACL
 	Stat zk.Stat
 }
 
-// ACLReply decodes an access list.
+// ACLReply decodes the reply to a request for an ACL.
 func ACLReply(body []byte) (ACL, error) {
 	d := decoder{body: body}
 	n := int(d.int32())

@@ -49,7 +49,7 @@ const (
 )
 
 // FromTree reports whether the error code of a reply, like 0, comes from applying the request to the tree. Other codes
-// may come from a server that did not ask the leader, or that has given the session up.
+// may come from a server that did not ask the leader, or that has given up the session.
 func FromTree(code int32) bool {
 	switch code {
 	case 0, -101, -103, -108, -110, -111:
@@ -59,7 +59,7 @@ func FromTree(code int32) bool {
 	}
 }
 
-// IsRead reports whether a server answers such a request on its own.
+// IsRead reports whether a server answers requests with this opcode on its own.
 func IsRead(op int32) bool {
 	switch op {
 	case OpExists, OpGetData, OpGetACL, OpChildren, OpSetWatches, OpRemoveWatches:
@@ -71,7 +71,7 @@ func IsRead(op int32) bool {
 
 // ConnectFrame requests the session with the id, or a new one if the id is 0. A server that has not seen lastZxid yet
 // hangs up, and so does one that is cut off and read-only, because we request a server that accepts writes. Servers log
-// a client that does not specify this.
+// clients that omit the flag for this.
 func ConnectFrame(lastZxid int64, timeout time.Duration, id int64, password []byte) []byte {
 	b := make([]byte, PrefixSize)
 	b = appendInt32(b, 0)
@@ -86,7 +86,7 @@ func ConnectFrame(lastZxid int64, timeout time.Duration, id int64, password []by
 
 const passwordSize = 16
 
-// Granted is the answer to a connect request. If the id is 0 or the timeout is not above 0, the session has expired.
+// Granted is the answer to a connect request. If the id is 0 or the timeout is not positive, the session has expired.
 type Granted struct {
 	Timeout  time.Duration
 	ID       int64
@@ -150,7 +150,7 @@ func AuthFrame(scheme string, credential []byte) []byte {
 	return seal(b)
 }
 
-// SASLFrame sends a token of an exchange.
+// SASLFrame sends a token of a SASL exchange.
 func SASLFrame(xid int32, token []byte) []byte {
 	b := make([]byte, PrefixSize)
 	b = appendInt32(b, xid)

@@ -20,15 +20,15 @@ import (
 //     exception is a reader that takes the place of its writer. It is not an obstacle for a reader, and no writer is
 //     armed behind a writer.
 //  2. The list was read in this session and shows the waiter's own node, so it shows all contenders that are ahead and
-//     have not left. It shows that the rule would grant the waiter at the place of the predecessor, so no other
+//     have not left. It also shows that the rule would grant the waiter in the predecessor's place, so no other
 //     contender is an obstacle.
-//  3. While the waiter's own node exists, its parent is the same one, so neither numbers nor names recur: a node with
-//     the predecessor's name is the predecessor.
+//  3. While the waiter's own node exists, its parent is still the same one, so neither numbers nor names recur: a node
+//     with the predecessor's name is the predecessor.
 //  4. The predecessor has left if the server has reported its deletion, or has answered that the node does not exist. A
 //     watch that fires for another reason (a change, a new connection, the removal of the watch) grants nothing.
 //  5. The waiter's own node was read in this session, and has the czxid of the create. The events of a connection
 //     arrive in the order of the transactions, so while its watch has not fired, it existed when the predecessor was
-//     deleted. The waiter checks its own watch after that of the predecessor.
+//     deleted. The waiter checks its own watch after the predecessor's.
 //  6. A new connection fires both watches before anything is received on it.
 //  7. One transaction may delete both nodes. If the event of the waiter's own node is second, it ends the hold when it
 //     arrives.
@@ -41,10 +41,10 @@ import (
 // Waiter.lookEarly): it watches the contender two ahead, and its own node. When that contender has left, it reads the
 // predecessor, which still holds, and the list, so it is armed before its predecessor leaves. What the early look adds:
 //
-//  9. 4 and 5 prove that the contender two ahead has left, as for a predecessor. If it cannot be read, the waiter waits
-//     for the predecessor. If it only changed, or the connection did, the waiter lists. While it exists, it is not the
-//     waiter's turn, so nothing is missed if the predecessor leaves first. The grant itself follows from the
-//     predecessor, so 8 covers it.
+//  9. 4 and 5 prove that the contender two ahead has left, as for a predecessor. If that contender cannot be read, the
+//     waiter waits for the predecessor. If it only changed, or the connection did, the waiter lists. It is not the
+//     waiter's turn while that contender exists, so nothing is missed if the predecessor leaves first. The grant itself
+//     follows from the predecessor, so 8 covers it.
 //  10. The list may be omitted if the waiter was third in its last one: then only the predecessor is left. Further
 //      back, those at the head may remain when one in the middle gives up. Then the list shows the obstacles.
 //  11. The list and the read of the predecessor are in flight together, and only the list decides whether that is the
@@ -52,13 +52,13 @@ import (
 //      (3). For the same reason, a waiter behind a contender of its own session reads that one concurrently with its
 //      first list (Waiter.lookBesideList).
 //  12. The waiter's own node is read again along with the predecessor, as for every armed waiter, so both watches
-//      belong to one read, and a server that has lost the first watch on it does no harm. The first one shows whether
-//      the connection is still the one from before the first event.
+//      belong to one read, and it does no harm if a server has lost the first watch on it. The first watch shows
+//      whether the connection is still the one from before the first event.
 //
 // In any doubt the waiter reads the list again. Only then does it see a foreign contender, so one that has joined since
 // the last list is not refused.
 //
-// Queues that kazoo shares are not armed, because it counts contenders that this library did not number. Nor is the
+// Queues shared with kazoo are not armed, because kazoo counts contenders that this library did not number. Nor is the
 // door of a semaphore, which reads the leases in any case, behind a list that costs no extra round trip.
 //
 // Source: the ordering guarantees of ZooKeeper's watches. No server is known to report a deletion that did not happen.
@@ -123,8 +123,8 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 		if w.own == nil {
 			handedOver = nil
 		}
-		// If an event may have been lost, look reads the same nodes again, but no list: a thousand waiters must not each list
-		// a thousand.
+		// If an event may have been lost, look reads the same nodes again, but doesn't list: a thousand waiters must not each
+		// list a thousand.
 		if recheck, err := w.pause(ctx, ahead.Fired(), w.own.Fired(), handedOver); err != nil {
 			return false, err
 		} else if recheck {
@@ -149,7 +149,7 @@ func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err erro
 	switch gone, err := w.await(ctx, obstacle{path: o.ahead, alone: true}); {
 	case errors.Is(err, ephemeral.ErrGone), err != nil && ctx.Err() != nil:
 		return false, err
-	case err != nil: // if the session has ended, await fails at once
+	case err != nil: // if the session has ended, await fails immediately
 		return w.await(ctx, obstacle{path: o.path})
 	case !gone:
 		return false, nil
@@ -176,7 +176,7 @@ func (w *Waiter) lookBesideList() {
 	}
 	name := w.shared.places.justAhead(w.ctx, w.first(), l.done)
 	select {
-	case <-l.done: // which says more
+	case <-l.done: // the list says more
 		return
 	default:
 	}

@@ -70,7 +70,7 @@ func pick(children, kinds []string) (queue []Contender, foreign []string) {
 
 // arrangeAhead moves the contenders ahead of c, in order, and then c to the front, and leaves the others in no
 // particular order after them. It returns the index of c, or -1 if c is missing. A waiter woken by its predecessor
-// finds few contenders ahead, and need not sort a thousand behind it.
+// finds few contenders ahead, and doesn't have to sort a thousand behind it.
 func arrangeAhead(queue []Contender, c Contender) int {
 	ahead, at := 0, -1
 	for i := range queue {
@@ -93,7 +93,7 @@ func arrangeAhead(queue []Contender, c Contender) int {
 	return ahead
 }
 
-// checkKey returns an error if the sequence number of a node of ours no longer determines its order.
+// checkKey returns an error if the sequence number of one of our nodes no longer determines its order.
 func checkKey(c Contender) error {
 	if c.Exhausted() {
 		return fmt.Errorf("%w (%q)", zkrecipes.ErrSequenceExhausted, c.Key)

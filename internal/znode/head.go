@@ -59,7 +59,8 @@ type Line struct {
 	zxid  int64 // of the latest transaction that had changed the children
 }
 
-// mostKnown is how many contenders a new Line has: it stays in memory as long as the head is observed.
+// mostKnown is the most contenders that a new Line has, because a Line stays in memory for as long as the head is
+// observed.
 const mostKnown = 100
 
 // tries is how many contenders are read one after another before the queue is listed again.

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// List returns the contenders in queue order, at least as new as this call. It omits contenders that leave while they
-// are read. A queue without a parent is empty.
+// List returns the contenders in queue order. The answer is at least as recent as the call, but omits contenders that
+// leave while they are being read. A queue without a parent is empty.
 func (q *Queue) List(ctx context.Context) ([]zkrecipes.Participant, error) {
 	contenders, err := q.contenders(ctx)
 	if err != nil {
@@ -41,7 +41,7 @@ func (q *Queue) List(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return list, nil
 }
 
-// First returns the contender at the head of the queue, at least as new as the client's last read; zero if there is
+// First returns the contender at the head of the queue, at least as recent as the client's last read; zero if there is
 // none. Unlike [Queue.Head], it leaves no watch. If the first contenders of a list are gone, it lists again.
 func (q *Queue) First(ctx context.Context) (zkrecipes.Participant, error) {
 	for {

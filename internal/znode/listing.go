@@ -119,13 +119,13 @@ func (sq *sharedQueue) newListing() *listing {
 	l := newListing()
 	if sq.queue.behind != nil {
 		l.behind = newListing()
-		l.behind.callers = 2 // l may have several, who find this one in order
+		l.behind.callers = 2 // l may have several, who find this one sorted
 	}
 	return l
 }
 
-// read sends the request of a listing, and right behind it that of the listing behind. The answer completes the
-// listing, and begins the next one, if any.
+// read sends a listing's request, and right behind it the request of the listing behind, if any. The answer completes
+// the listing, and begins the next one, if any.
 func (sq *sharedQueue) read(l *listing) {
 	sent := func() {
 		if l.sends.Add(1) == 1 && l.behind != nil {
@@ -147,7 +147,7 @@ func (sq *sharedQueue) read(l *listing) {
 	})
 }
 
-// request requests the children for l and calls listed when they are in it, or the error is.
+// request requests the children for l and calls listed once l contains them, or the error.
 func (sq *sharedQueue) request(l *listing, sent, listed func()) {
 	take := func(children []string, _ zk.Stat, err error) {
 		l.queue, l.others = pick(children, sq.queue.kinds)

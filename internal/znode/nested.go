@@ -19,7 +19,7 @@ func (q *Queue) nested(ctx context.Context, kind string) (*zkrecipes.Hold, bool)
 }
 
 // Held returns another hold on the contender of the given kind that ctx descends from, provided it is still held and
-// ctx has not ended. The contender is removed with the last of its holds.
+// ctx is not done. The contender is removed with the last of its holds.
 func (q *Queue) Held(ctx context.Context, kind string) (*zkrecipes.Hold, bool) {
 	return hold.Again(ctx, q.parent, kind)
 }
@@ -41,7 +41,7 @@ func (q *Queue) conflicting(kind string) []string {
 // ErrNotHeld means that a context does not descend from a hold that is still held.
 var ErrNotHeld = errors.New("not held")
 
-// Downgrade takes the place in the queue of the contender, of the kind from, that ctx descends from. The rule sees both
+// Downgrade takes the place, in the queue, of the contender of the from kind that ctx descends from. The rule sees both
 // contenders in one list, so no contender behind them can have been granted. Both then hold the place, which is free
 // when both have left. They share one token, and the next contender to get the place has a larger one.
 //

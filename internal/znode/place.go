@@ -9,19 +9,19 @@ import (
 )
 
 // places are the contenders of one Queue in one session, as its waiters see them. When the hold of one is released, the
-// turn passes at once to the waiter just behind it, without waiting for the deletion.
+// turn passes immediately to the waiter just behind it, without waiting for the deletion.
 //
 // Why that is safe:
 //
-//  1. The hold was granted, so no other contender was an obstacle to it. The list of the waiter shows no other between
-//     the two, or it shows that this contender is its only obstacle.
+//  1. The hold was granted, so no other contender was an obstacle to it. The waiter's list shows no other between the
+//     two, or it shows that this contender is its only obstacle.
 //  2. Both nodes belong to this session, so no other session can have its turn while either exists. If the session
 //     ends, both holds have ended.
 //  3. The watch on the waiter's own node is set and has not fired: the node existed at the server's latest event. If a
 //     connection comes up before the hold is made, hold.Give checks whether the node exists. While it does, 1 and 2
 //     hold, whether or not the node of the released hold was deleted by hand.
-//  4. The hold has ended before its release hands the place over. Each Hold.Txn of it has been answered, so none can
-//     arrive later (see share.beginTxn in internal/hold). This session sees whatever else the hold has sent and
+//  4. The hold has ended before its release hands the place over. Each of its Hold.Txn calls has been answered, so none
+//     can arrive later (see share.beginTxn in internal/hold). This session sees whatever else the hold has sent and
 //     received an answer to. A write that a caller guards itself, with a check of the node in Client.Multi, is not
 //     known here.
 //  5. A hold that was lost hands nothing over. Its work may continue, and the deletion of its node is what refuses its
@@ -29,8 +29,8 @@ import (
 //  6. If the deletion is refused, the next hold is valid nevertheless. Contenders behind it wait for the old node
 //     as well.
 //  7. A place may be handed over before the waiter looks (last), or while its list is in flight (glance). The waiter
-//     takes it only if the list shows that contender, by its name: under a parent that was created again, a contender
-//     of another client may have its number.
+//     takes it only if the list shows that contender, by its name: under a recreated parent, a contender of another
+//     client may have its number.
 //
 // Until the deletion is applied, other clients see the old node at the head.
 type places struct {
@@ -45,8 +45,8 @@ type places struct {
 	added map[string]chan struct{}
 }
 
-// place belongs to one contender until that is deleted. It is kept apart from the waiter, which is larger, because a
-// hold may last.
+// place belongs to one contender until the contender is deleted. It is kept apart from the waiter, which is larger,
+// because a hold may last.
 type place struct {
 	shared     *sharedQueue
 	contender  [1]Contender // an array, so that the waiter can use it as a list
@@ -129,7 +129,7 @@ func (p *places) find(name string) <-chan struct{} {
 }
 
 // justAhead returns the name of the contender of this session that has the number before that of c. Callers learn of
-// their contenders in any order, so it waits for that contender. If ctx ends or stop is closed first, it returns "".
+// their contenders in any order, so it waits for that contender. If ctx is done or stop is closed first, it returns "".
 func (p *places) justAhead(ctx context.Context, c Contender, stop <-chan struct{}) string {
 	number := numberBefore(c.Key)
 	if number == "" {

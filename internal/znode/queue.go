@@ -1,9 +1,9 @@
 // Package znode implements queues of contenders: which of them is granted, and how the others wait. A contender is an
 // ephemeral sequential node under the parent of its queue, and the order of the sequence numbers is the order of the
-// queue. Each waiter waits for a contender ahead of it. When that has left, it is the waiter's turn at once where one
-// event is enough to know that (armed.go, place.go); otherwise the waiter lists the queue again. A mutex, a read-write
-// lock and an election are one queue each; a semaphore is two: the leases, and the door, a lock that admits one client
-// at a time to them.
+// queue. Each waiter waits for a contender ahead of it. When that contender has left, it is immediately the waiter's
+// turn if one event is enough to know so (armed.go, place.go); otherwise the waiter lists the queue again. A mutex, a
+// read-write lock and an election are one queue each; a semaphore is two: the leases, and the door, a lock that admits
+// one client at a time to them.
 package znode
 
 import (
@@ -54,8 +54,8 @@ type Entry struct {
 	Joined func(path string)
 }
 
-// New returns the queue under path. Contenders of the given kinds take part in its order, and also kazoo's counterparts
-// of them if config says so.
+// New returns the queue under path. Contenders of the given kinds take part in its order, as do kazoo's counterparts of
+// them if config says so.
 //
 // Errors: if client is nil; if path is relative, malformed or the root.
 func New(client *client.Client, path string, config recipe.Config, kinds ...string) (*Queue, error) {
@@ -85,8 +85,8 @@ func New(client *client.Client, path string, config recipe.Config, kinds ...stri
 // newQueue returns a queue without shortcuts.
 func newQueue(client *client.Client, path string, config recipe.Config, kinds ...string) *Queue {
 	q := &Queue{name: path, kinds: kinds, config: config}
-	// A parent that kazoo uses too is a plain node: an object of kazoo checks once that it exists, and fails if the server
-	// has since removed a container.
+	// A parent that kazoo uses too is a plain node: a kazoo object checks only once that it exists, and fails if the
+	// server has since removed a container.
 	q.parent = &ephemeral.Parent{Client: client, Path: path, Plain: q.sharedWithKazoo()}
 	for _, kind := range kinds {
 		if q.check(kind) == nil {
@@ -141,13 +141,13 @@ func (q *Queue) sharedIn(s *session.Session) *sharedQueue {
 	return q.newest
 }
 
-// Acquire joins the queue and waits until the rule grants. If the session ends in the meantime, or the contender is
-// deleted by hand, the caller queues again at the tail. On error the caller has left the queue, and its contender is
-// deleted in the background. If the queue is reentrant and ctx descends from a hold on it of the same kind, Acquire
-// returns another hold on that contender.
+// Acquire joins the queue and waits until the rule grants. If the session ends while it waits, or the contender is
+// deleted by hand, the caller queues again at the tail. If Acquire returns an error, the caller has left the queue, and
+// its contender is deleted in the background. If the queue is reentrant and ctx descends from a hold on it of the same
+// kind, Acquire returns another hold on that contender.
 //
-// Errors: ErrDeadlock if it would wait for a hold that ctx descends from; *WaitError when ctx ends;
-// ErrSequenceExhausted; ErrForeignContender; ErrClosed; otherwise the server's.
+// Errors: ErrDeadlock if it would wait for a hold that ctx descends from; *WaitError if ctx is done first;
+// ErrSequenceExhausted; ErrForeignContender; ErrClosed; otherwise the server's error.
 func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("%s: %w", q.name, session.ErrNoContext)
@@ -190,8 +190,9 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	}))
 }
 
-// AcquireBy is Acquire for a queue without a rule: the contender is granted when turn returns nil. Other callers count
-// the existing contenders, so a call whose ctx has ended waits a moment longer for its own to be removed.
+// AcquireBy is Acquire for a queue without a rule: the contender is granted when turn returns nil. Because other
+// callers count the existing contenders, a call whose ctx is done waits a moment longer for its own contender to be
+// removed.
 func (q *Queue) AcquireBy(
 	ctx context.Context, e Entry, turn func(context.Context, *Waiter) error,
 ) (*zkrecipes.Hold, error) {
@@ -217,9 +218,9 @@ func (q *Queue) AcquireBy(
 }
 
 // inSession repeats f in the next session whenever f failed because its session ended. It differs from
-// [client.Client.InSession] in three ways: a contender that was deleted by hand queues again in the same session; a
-// create of unknown outcome is no reason to stop, since what it created goes with its session; and the end of ctx is a
-// *WaitError.
+// [client.Client.InSession] in three ways: a caller whose contender was deleted by hand queues again in the same
+// session; a create of unknown outcome is not a reason to stop, since what it created goes with its session; and if ctx
+// is done, the error is a *WaitError.
 func (q *Queue) inSession(
 	ctx context.Context, f func(*session.Session) (*zkrecipes.Hold, error),
 ) (*zkrecipes.Hold, error) {
@@ -295,7 +296,7 @@ func (w *Waiter) takeTurn(rule Rule, waits bool) (*listing, error) {
 		}
 		predecessor, granted := rule(l.queue, me)
 		if granted {
-			if w.tooMany == nil { // otherwise the leases are yet to be counted
+			if w.tooMany == nil { // otherwise the leases have yet to be counted
 				w.attempt.At(me)
 			}
 			return l, nil
@@ -312,10 +313,10 @@ func (w *Waiter) takeTurn(rule Rule, waits bool) (*listing, error) {
 	}
 }
 
-// current returns a sorted listing at least as new as the leader's state when it was called. A queue without a parent
-// is empty.
+// current returns a sorted listing at least as recent as the leader's state when current was called. A queue without a
+// parent is empty.
 func (q *Queue) current(ctx context.Context, s *session.Session) (*listing, error) {
-	// A server that lags behind would refuse for too long.
+	// Otherwise a lagging server would cause refusals for too long.
 	if err := s.Sync(ctx, q.parent.Path); err != nil {
 		return nil, err
 	}
@@ -357,7 +358,7 @@ func participant(path string, data []byte, stat zk.Stat) zkrecipes.Participant {
 	}
 }
 
-// NameIn returns the data of a contender as a name, or "" if they are not one.
+// NameIn returns the data of a contender as a name, or "" if it is not one.
 func NameIn(data []byte) string {
 	if string(data) == layout.RevokeRequest || !utf8.Valid(data) {
 		return ""

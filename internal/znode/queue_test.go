@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -171,55 +170,6 @@ func TestAcquire_BetweenSessionsOneWaiterLists(t *testing.T) {
 	})
 }
 
-// TestAcquire_SucceedsInOneSession: a waiter whose predecessor was first still waits to see that the predecessor is
-// gone and that it is in the queue itself.
-func TestAcquire_SucceedsInOneSession(t *testing.T) {
-	own := func(srv *zktest.Server, holder *zkrecipes.Hold) string {
-		for _, name := range srv.Children(path) {
-			if path+"/"+name != holder.Path() {
-				return path + "/" + name
-			}
-		}
-		return ""
-	}
-	for name, disturb := range map[string]func(t *testing.T, srv *zktest.Server, holder *zkrecipes.Hold){
-		"own node deleted": func(t *testing.T, srv *zktest.Server, holder *zkrecipes.Hold) {
-			mine := own(srv, holder)
-			srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: mine}, zktest.Before(func(zktest.Request) {
-				require.NoError(t, srv.Delete(mine))
-			}))
-		},
-		"parent deleted": func(t *testing.T, srv *zktest.Server, holder *zkrecipes.Hold) {
-			srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: own(srv, holder)}, zktest.Before(func(zktest.Request) {
-				require.NoError(t, srv.DeleteAll(path))
-			}))
-		},
-		"connection lost between": func(_ *testing.T, srv *zktest.Server, holder *zkrecipes.Hold) {
-			srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: holder.Path()}, zktest.DropReply())
-		},
-		"session expired": func(_ *testing.T, srv *zktest.Server, holder *zkrecipes.Hold) {
-			srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: own(srv, holder)}, zktest.Before(func(zktest.Request) {
-				srv.Expire(srv.SessionOf("a"))
-			}))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server) {
-				q := queue(t, srv, "a")
-				holder := acquire(t.Context(), q).Granted(t, time.Hour)
-				waiting := acquire(t.Context(), q)
-				waiting.Waits(t)
-				disturb(t, srv, holder)
-				_ = holder.Release(t.Context()) // in one case the session ends first
-				h := waiting.Granted(t, time.Hour)
-				require.True(t, srv.Exists(h.Path()))
-				release(t, h)
-				requireEmpty(t, srv)
-			})
-		})
-	}
-}
-
 // TestAcquire_SpuriousEventInOneSession: a false event grants nothing.
 func TestAcquire_SpuriousEventInOneSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -233,21 +183,6 @@ func TestAcquire_SpuriousEventInOneSession(t *testing.T) {
 			srv.Cut(zktest.Label("a"))
 			time.Sleep(time.Second)
 		}
-		waiting.Waits(t)
-		release(t, holder)
-		release(t, waiting.Granted(t, time.Hour))
-	})
-}
-
-// TestAcquire_SpuriousEventAndNoAnswer: what cannot be read grants nothing either.
-func TestAcquire_SpuriousEventAndNoAnswer(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		holder := acquire(t.Context(), q).Granted(t, time.Hour)
-		waiting := acquire(t.Context(), q)
-		waiting.Waits(t)
-		srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: holder.Path()}, zktest.Fail(zktest.CodeNoAuth))
-		srv.SendEvent(zktest.Label("a"), zktest.NodeDataChanged, holder.Path())
 		waiting.Waits(t)
 		release(t, holder)
 		release(t, waiting.Granted(t, time.Hour))
@@ -550,20 +485,6 @@ func TestAcquire_EventLost(t *testing.T) {
 	})
 }
 
-func TestAcquire_SpuriousEvents(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		b := acquire(t.Context(), queue(t, srv, "b"))
-		for range 10 {
-			b.Waits(t)
-			srv.SendEvent(zktest.Label("b"), zktest.NodeDataChanged, holder.Path())
-		}
-		b.Waits(t)
-		release(t, holder)
-		release(t, b.Granted(t, time.Hour))
-	})
-}
-
 func TestAcquire_ParentDeletedWhileWaiting(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
@@ -648,8 +569,7 @@ func TestAcquire_ErrorAfterCreate_NothingStays(t *testing.T) {
 func TestRelease_NotAllowed_IsLogged(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var log bytes.Buffer
-		q := queue(t, srv, "a",
-			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		q := queue(t, srv, "a", bubble.Warnings(&log))
 		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.Fail(-102))
 		require.ErrorIs(t, h.Release(t.Context()), zk.ErrNoAuth)
@@ -692,27 +612,6 @@ func TestAcquire_WaitErrorNamesTheHolder(t *testing.T) {
 	})
 }
 
-func TestTry(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		a, b := queue(t, srv, "a"), queue(t, srv, "b")
-		h, err := a.Try(t.Context(), entry)
-		require.NoError(t, err)
-		creates := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: -1}, zktest.Proceed())
-		_, err = b.Try(t.Context(), entry)
-		require.ErrorIs(t, err, zkrecipes.ErrLocked)
-		require.Zero(t, creates.Hits(), "told without a write")
-		var busy *zkrecipes.BusyError
-		require.ErrorAs(t, err, &busy)
-		require.Equal(t, h.Path(), busy.Holder.Path)
-		require.Equal(t, 1, busy.Queue)
-		release(t, h)
-		h, err = b.Try(t.Context(), entry)
-		require.NoError(t, err)
-		release(t, h)
-		requireEmpty(t, srv)
-	})
-}
-
 // TestTry_BeatenToIt: another contender comes between the list and the create. Nothing may stay behind.
 func TestTry_BeatenToIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -727,31 +626,6 @@ func TestTry_BeatenToIt(t *testing.T) {
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
 		require.Len(t, srv.Children(path), 1, "gone when Try returns")
 		require.Nil(t, h)
-	})
-}
-
-func TestHold_NodeDeletedByHand(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		b := acquire(t.Context(), queue(t, srv, "b"))
-		b.Waits(t)
-		require.NoError(t, srv.Delete(h.Path()))
-		synctest.Wait()
-		requireLost(t, h, zkrecipes.LossNodeDeleted)
-		release(t, b.Granted(t, time.Hour))
-	})
-}
-
-func TestHold_SessionExpires(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		srv.Expire(srv.SessionOf("a"))
-		<-h.Done()
-		synctest.Wait()
-		require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
-		require.ErrorIs(t, h.Check(t.Context()), zkrecipes.ErrLost)
-		_, err := h.Txn(t.Context())
-		require.ErrorIs(t, err, zkrecipes.ErrFenced)
 	})
 }
 
@@ -786,27 +660,6 @@ func TestAcquire_SubClosed(t *testing.T) {
 	})
 }
 
-// TestHold_ShortCut: a connection outage shorter than the proof costs nothing.
-func TestHold_ShortCut(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		b := acquire(t.Context(), queue(t, srv, "b"))
-		for range 20 {
-			time.Sleep(3 * time.Second)
-			srv.Refuse(zktest.Everyone)
-			srv.CutAll()
-			time.Sleep(2 * time.Second)
-			srv.Accept(zktest.Everyone)
-			require.NoError(t, h.Err())
-			b.Waits(t)
-		}
-		require.NoError(t, h.Check(t.Context()))
-		release(t, h)
-		release(t, b.Granted(t, time.Hour))
-		requireEmpty(t, srv)
-	})
-}
-
 func TestHold_LossOnSuspend(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q, err := znode.New(dial(t, srv, "a"), path, recipe.Config{LossOnSuspend: true}, znode.Lock)
@@ -819,46 +672,6 @@ func TestHold_LossOnSuspend(t *testing.T) {
 		require.Greater(t, again.Token(), h.Token())
 		release(t, again)
 		requireEmpty(t, srv)
-	})
-}
-
-func TestRelease_ReplyLost(t *testing.T) {
-	for name, action := range map[string]zktest.Action{
-		"applied": zktest.DropReply(), "not applied": zktest.DropRequest(),
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server) {
-				q := queue(t, srv, "a")
-				h := acquire(t.Context(), q).Granted(t, time.Hour)
-				srv.Intercept(zktest.Match{Op: zktest.OpDelete}, action)
-				release(t, h)
-				require.ErrorIs(t, h.Err(), zkrecipes.ErrReleased)
-				requireEmpty(t, srv)
-				release(t, h)
-				release(t, acquire(t.Context(), q).Granted(t, time.Hour))
-			})
-		})
-	}
-}
-
-// TestRelease_DeadContext: the context bounds the wait, not the removal.
-func TestRelease_DeadContext(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		b := acquire(t.Context(), queue(t, srv, "b"))
-		b.Waits(t)
-		srv.Refuse(zktest.Label("a"))
-		srv.Cut(zktest.Label("a"))
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.ErrorIs(t, h.Release(ctx), context.Canceled)
-		require.ErrorIs(t, h.Err(), zkrecipes.ErrReleased)
-		b.Waits(t)
-		session := srv.SessionOf("a")
-		srv.Accept(zktest.Label("a"))
-		b.Granted(t, time.Hour)
-		require.Equal(t, session, srv.SessionOf("a"), "removed, not expired")
-		release(t, h)
 	})
 }
 
@@ -907,45 +720,6 @@ func TestTxn_ReplyLost(t *testing.T) {
 		_, err := h.Txn(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 		require.NoError(t, h.Err())
-	})
-}
-
-func TestRevoke(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		b := queue(t, srv, "b")
-		synctest.Wait()
-		select {
-		case <-h.Revoked():
-			t.Fatal("revoked without a request")
-		default:
-		}
-		require.NoError(t, b.Revoke(t.Context()))
-		<-h.Revoked()
-		require.NoError(t, h.Err(), "a request, not an order")
-		node, _ := srv.Node(h.Path())
-		require.Equal(t, "__REVOKE__", string(node.Data))
-		release(t, h)
-		require.NoError(t, b.Revoke(t.Context()), "no contender is there")
-	})
-}
-
-func TestHeld_SharesTheContender(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		outer := acquire(t.Context(), q).Granted(t, time.Hour)
-		_, ok := q.Held(t.Context(), znode.Lock)
-		require.False(t, ok, "an unrelated context")
-		inner, ok := q.Held(outer.Context(), znode.Lock)
-		require.True(t, ok)
-		require.Equal(t, outer.Path(), inner.Path())
-		release(t, outer)
-		require.NoError(t, inner.Err())
-		require.True(t, srv.Exists(inner.Path()))
-		release(t, inner)
-		requireEmpty(t, srv)
-		_, ok = q.Held(outer.Context(), znode.Lock)
-		require.False(t, ok, "ended")
 	})
 }
 

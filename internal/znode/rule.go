@@ -23,8 +23,8 @@ func NoWriterAhead(queue []Contender, me int) (int, bool) {
 }
 
 // atThePlaceOf grants a contender that has the same key as the contender of the given name ahead of it. If that one has
-// left, the contender is never granted. Matching by kind would not suffice: in a queue that was deleted and created
-// again, another writer may have the same key.
+// left, the contender is never granted. Matching by kind would not suffice: in a queue that was deleted and recreated,
+// another writer may have the same key.
 func atThePlaceOf(name string) Rule {
 	return func(queue []Contender, me int) (int, bool) {
 		for i := me - 1; i >= 0 && queue[i].Key == queue[me].Key; i-- {

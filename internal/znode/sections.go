@@ -7,13 +7,14 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// sections records whether the sections of a queue are so short that a round trip saved in each hand-over is worth
-// three more requests, as the waiters of one session find out by waiting. Both ways to wait are safe, so a wrong
-// estimate costs no more than either.
+// sections records whether the sections of a queue are so short that saving a round trip per hand-over is worth three
+// more requests. The waiters of one session find this out by waiting. Both ways of waiting are safe, and a wrong
+// estimate costs no more than the other way would.
 type sections struct{ short atomic.Bool }
 
-// shortSection is the length of a section, in creations of a contender, up to which it is short. A creation takes a
-// round trip and so does each of the two steps of a lazy hand-over, so an eager one saves an eighth or more.
+// shortSection is the longest section that counts as short, as a multiple of the time it takes to create a contender.
+// Creating one takes a round trip, and so does each of the two steps of a lazy hand-over, so an eager one saves an
+// eighth or more.
 const shortSection = 8
 
 // looksEarly reports whether a waiter that joins now should look early.

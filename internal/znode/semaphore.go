@@ -27,10 +27,10 @@ import (
 // door, because Curator's clients also count the leases behind their own: two callers that waited with leases would
 // each wait for the other. Therefore a caller that loses the door while it waits gives its leases back.
 //
-// A caller that has read that there are enough takes its leases and gives up the door in one transaction, which fails
-// if the door is no longer its own. It read that count after it was first at the door, so only a client without the
-// door can have taken leases since. The caller counts again after the transaction. If there are too many then, it gives
-// its leases back and queues again at the tail.
+// A caller that has read that there are enough leases takes its own and gives up the door in one transaction, which
+// fails if the door is no longer its own. It read that count after it was first at the door, so only a client without
+// the door can have taken leases since. The caller counts again after the transaction. If there are too many then, it
+// gives its leases back and queues again at the tail.
 //
 // Source: Curator's InterProcessSemaphoreV2, which creates the leases, counts them all and then gives up the door.
 type Semaphore struct {
@@ -40,7 +40,7 @@ type Semaphore struct {
 	warned atomic.Bool
 }
 
-// Leases describes what a caller wants of a semaphore. It gets all of them or none.
+// Leases describes what a caller wants from a semaphore. It gets either all of them or none.
 type Leases struct {
 	Count int
 	// Limit returns the limit, and a watch that fires when it may have changed, or nil if it cannot change.
@@ -48,8 +48,8 @@ type Leases struct {
 	As    string // the name of the recipe in traces
 }
 
-// tooMany reports whether these leases would exceed the limit together with the out leases that exist. It is only used
-// for errors, and reports false if the limit cannot be read.
+// tooMany reports whether these leases would exceed the limit together with the leases that exist, of which there are
+// out. It is only used for errors, and reports false if the limit cannot be read.
 func (l Leases) tooMany(ctx context.Context, s *session.Session, out int) bool {
 	if out == 0 {
 		return false
@@ -61,8 +61,7 @@ func (l Leases) tooMany(ctx context.Context, s *session.Session, out int) bool {
 // NewSemaphore returns the semaphore under path. If config says so, it has kazoo's layout. Errors: those of New.
 //
 // kazoo's semaphore cannot be configured to count other names at its door, nor nodes other than the children of path as
-// leases. It counts all of these. Therefore contenders at the door have kazoo's names, and all children of path are
-// leases.
+// leases. It counts all of these, so contenders at the door have kazoo's names, and all children of path are leases.
 //
 // Source: kazoo's Semaphore, which counts, takes its lease and gives up the door in three requests.
 func NewSemaphore(client *client.Client, path string, config recipe.Config) (*Semaphore, error) {
@@ -96,7 +95,7 @@ func (m *Semaphore) spec(n int) ephemeral.Spec {
 // Client returns the client of the semaphore.
 func (m *Semaphore) Client() *client.Client { return m.leases.Client() }
 
-// List returns the granted leases, at least as new as this call.
+// List returns the granted leases. The answer is at least as recent as the call.
 //
 // Only the first contender at the door can have leases that are not granted, and only while they exceed the limit. Its
 // session may hold granted leases too, but creates those of one call together, and last. A limit of 0 means that it
@@ -121,8 +120,8 @@ func (m *Semaphore) List(ctx context.Context, limit int) ([]zkrecipes.Participan
 	return out, nil
 }
 
-// Waiting returns the contenders at the door in order, at least as new as this call. The first may have its leases
-// already.
+// Waiting returns the contenders at the door in order. The answer is at least as recent as the call. The first may
+// already have its leases.
 func (m *Semaphore) Waiting(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return m.door.List(ctx)
 }
@@ -198,7 +197,7 @@ func (m *Semaphore) granted(ctx context.Context, s *session.Session, before *lis
 	return n
 }
 
-// fits reports whether count leases are within the limit together with those of others, which are granted.
+// fits reports whether count more leases are within the limit when others have already been granted.
 func (m *Semaphore) fits(others, count, limit int, changed *session.Watch) bool {
 	m.warn(others, limit, changed)
 	return others+count <= limit
@@ -293,8 +292,8 @@ func (m *Semaphore) passDoor(door *Waiter, waits bool) (*listing, error) {
 	return out, m.leases.refuseForeign(door.ctx, door.session, out.others)
 }
 
-// refuseOtherLayout returns an error if the path of kazoo's layout has leases of Curator's: neither would count the
-// other's.
+// refuseOtherLayout returns an error if a path with kazoo's layout has leases in Curator's: neither library would count
+// the other's.
 func (m *Semaphore) refuseOtherLayout(out *listing) error {
 	for _, c := range out.queue {
 		if c.Name == layout.Leases {

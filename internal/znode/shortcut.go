@@ -19,7 +19,7 @@ import (
 // Why the new contender is first, as long as the parent is the same:
 //
 //  1. Shortcuts are for queues of one kind, where the server numbers every contender and numbers only grow.
-//  2. Our last contender had its turn by a list, by an event, by this rule, or from a hold of ours before it. So all
+//  2. Our last contender had its turn by a list, by an event, by this rule, or from a hold of ours before it, so all
 //     contenders ahead of it had left, or had been released by this session, and none came ahead of it later.
 //  3. The new one has the next number, so none was created in between.
 //
@@ -82,8 +82,8 @@ func (s *shortcut) noteFirst(w *Waiter) {
 	s.watchParent()
 }
 
-// watchParent sets the watch once it is wanted for the second time in a session: a caller that acquires once has no use
-// for it. A session that uses very many paths has none on some of them. The caller holds mu.
+// watchParent sets the watch once it is wanted for the second time in a session: a caller that acquires only once has
+// no use for it. In a session that uses very many paths, some have no watch. The caller holds mu.
 func (s *shortcut) watchParent() {
 	if s.parentWatch != nil && s.parentWatch.HasFired() {
 		s.parentWatch = nil
@@ -133,8 +133,8 @@ func (s *shortcut) take() vacancy {
 	return v
 }
 
-// reliable reports whether the next vacancy will probably be filled, because the last two were. Otherwise the caller
-// requests the list with its create, since it would otherwise wait another round trip for it.
+// reliable reports whether the next vacancy will probably be filled, because the last two were. If not, the caller
+// requests the list along with its create, since it would otherwise wait another round trip for it.
 func (s *shortcut) reliable() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,8 +3,8 @@ package znode
 import "sync"
 
 // turns lets callers share listings. A caller gets a listing that begins after its request, and shares it with the
-// others that requested one before it began. However many callers request one at once, there are at most two listings:
-// the one in flight and the next.
+// others that requested one before it began. However many callers request one at the same time, there are at most two
+// listings: the one in flight and the next.
 type turns struct {
 	mu            sync.Mutex
 	running, next *listing

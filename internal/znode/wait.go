@@ -49,8 +49,8 @@ type Waiter struct {
 	holder *zkrecipes.Participant // the contender at the head; nil until it has been read
 }
 
-// sight is what a waiter keeps of a listing. The listing itself is dropped while it waits: a thousand waiters that came
-// one by one would each keep a different one.
+// sight is what a waiter keeps of a listing. The listing itself is dropped while the waiter waits, because a thousand
+// waiters that came one by one would each keep a different one.
 type sight struct {
 	position, of int
 	head         string // the path of the contender in the way; empty if nothing was listed
@@ -58,9 +58,9 @@ type sight struct {
 }
 
 // join creates contenders. The session is retained until they are granted or removed, so that a connection on which a
-// sync goes unanswered is dropped early; it is not retained while the waiter waits for an event, nor, if it reads again
-// because an event may have been lost, until the grant. With list, a listing is requested as soon as the create has been
-// sent, so that both together cost one round trip.
+// sync goes unanswered is dropped early; it is not retained while the waiter waits for an event or, if it reads again
+// because an event may have been lost, until the grant. With list, a listing is requested as soon as the create has
+// been sent, so that both together cost one round trip.
 func (q *Queue) join(
 	ctx context.Context, s *session.Session, want ephemeral.Spec, a *hold.Attempt, list bool,
 ) (*Waiter, error) {
@@ -231,8 +231,8 @@ func (w *Waiter) Own() ([]byte, zk.Stat, *session.Watch, error) {
 	return data, stat, changed, requeueIfGone(err)
 }
 
-// Queue returns the contenders in order, including the waiter's own. Each call but the first reads them. Errors: as
-// Own.
+// Queue returns the contenders in order, including the waiter's own. Every call except the first reads them. Errors:
+// the same as Own.
 func (w *Waiter) Queue() ([]Contender, error) {
 	l, me, err := w.locate(nil)
 	if err != nil {
@@ -250,15 +250,15 @@ func (w *Waiter) Pause(changed *session.Watch) error {
 	return err
 }
 
-// nameAfter is how long a waiter waits before it reads who is at the head, for the error in case it gives up. Most
-// waits are over by then and save a request.
+// nameAfter is how long a waiter waits before it reads who is at the head, which goes into the error if it gives up.
+// Most waits are over by then, which saves a request.
 const nameAfter = 50 * time.Millisecond
 
-// pause waits until one of at most three changes is reported. recheck is true if none has been reported for so long that
-// an event may have been lost.
+// pause waits until one of at most three changes is reported. recheck is true if none has been for so long that an
+// event may have been lost.
 //
-// The session is not kept proven meanwhile: only a hold needs that, and thousands may wait. After an event one sync is
-// sent ahead of the reads, so that the proof is there when they are answered.
+// The session is not kept proven while waiting: only a hold needs that, and thousands may wait. After an event, one
+// sync is sent ahead of the reads, so that the proof is there when they are answered.
 func (w *Waiter) pause(ctx context.Context, changes ...<-chan struct{}) (recheck bool, err error) {
 	w.relax()
 	defer func() {
@@ -330,7 +330,7 @@ func (w *Waiter) gaveUp(err error) error {
 }
 
 // inTheWay returns the end of a context together with what was in the way. For an unanswered request it names only the
-// server: that the outcome of a write is unknown to its sender does not concern the caller, who has left the queue.
+// server, because the unknown outcome of a write does not concern a caller that has left the queue.
 func inTheWay(ctx context.Context, s *session.Session, err error) error {
 	var request *session.OpError
 	if session.EndedBy(ctx, err) && errors.As(err, &request) {

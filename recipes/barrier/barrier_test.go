@@ -69,24 +69,6 @@ func requireDone(t *testing.T, over func() (bool, error)) {
 	require.NoError(t, err)
 }
 
-func TestNew_Refuses(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := bubble.Dial(t, srv, "a")
-		_, err := barrier.New(nil, path)
-		require.ErrorContains(t, err, "client is nil")
-		_, err = barrier.New(c, "/")
-		require.ErrorContains(t, err, "root")
-		_, err = barrier.New(c, path, nil)
-		require.ErrorContains(t, err, "option 0 is nil")
-		_, err = barrier.NewDouble(c, path, 0)
-		require.ErrorContains(t, err, "want at least 1")
-		_, err = barrier.NewDouble(c, path, 1)
-		require.NoError(t, err)
-		_, err = barrier.NewDouble(nil, path, 1)
-		require.ErrorContains(t, err, "client is nil")
-	})
-}
-
 func TestBarrier(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := open(t, srv, "a"), open(t, srv, "b")
@@ -273,19 +255,6 @@ func TestSet_SessionEndsWhileAParentIsMade(t *testing.T) {
 	})
 }
 
-// Another client writes the node between the read and the delete.
-func TestRemove_Changed(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		b := open(t, srv, "a")
-		require.NoError(t, b.Set(t.Context()))
-		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Before(func(zktest.Request) {
-			require.NoError(t, srv.Set(path, []byte("x")))
-		}))
-		require.NoError(t, b.Remove(t.Context()))
-		require.False(t, srv.Exists(path))
-	})
-}
-
 // A copy of the delete is in doubt. The node that exists now may be another barrier, which stays up.
 func TestRemove_RequestLostAndChanged(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -298,45 +267,6 @@ func TestRemove_RequestLostAndChanged(t *testing.T) {
 		require.ErrorIs(t, b.Remove(t.Context()), zkrecipes.ErrUnknownOutcome)
 		require.True(t, srv.Exists(path))
 	})
-}
-
-// Another client raises the barrier before this one reads it. That barrier stays up.
-func TestRemove_ReplyLostAndSetByAnother(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		a, b := open(t, srv, "a"), open(t, srv, "b")
-		require.NoError(t, a.Set(t.Context()))
-		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: 1}, zktest.DropReply())
-		srv.Refuse(zktest.Label("a"))
-		over := begin(func() error { return a.Remove(t.Context()) })
-		requireWaits(t, over)
-		time.Sleep(time.Second)
-		require.NoError(t, b.Set(t.Context()))
-		srv.Accept(zktest.Label("a"))
-		time.Sleep(time.Minute)
-		ended, err := over()
-		require.True(t, ended)
-		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
-		require.True(t, srv.Exists(path))
-	})
-}
-
-func TestRemove_RequestOrReplyLost(t *testing.T) {
-	for name, action := range map[string]zktest.Action{
-		"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
-	} {
-		for skip := range 3 {
-			t.Run(fmt.Sprint(name, skip), func(t *testing.T) {
-				inBubble(t, func(t *testing.T, srv *zktest.Server) {
-					a := open(t, srv, "a")
-					require.NoError(t, a.Set(t.Context()))
-					rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Skip: skip}, action)
-					require.NoError(t, a.Remove(t.Context()))
-					require.Equal(t, 1, rule.Hits())
-					require.False(t, srv.Exists(path))
-				})
-			})
-		}
-	}
 }
 
 // Whatever breaks, a waiter is released only if the barrier was down at a moment of its call, and each waiter is

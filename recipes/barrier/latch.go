@@ -90,8 +90,8 @@ func (l *Latch) CountDown(ctx context.Context, name string) (left int, err error
 	return left, nil
 }
 
-// count returns the operations that write what is left. The last one opens the latch in the same transaction, so the
-// latch is never shut while nothing is left.
+// count returns the operations that write what is left. The final count opens the latch in the same transaction, so the
+// latch is never shut when no counts are left.
 func (l *Latch) count(now session.Node, left int) (ops []zkrecipes.Op) {
 	text := []byte(fmt.Sprintf("%d/%d", left, l.n))
 	if now.Exists {

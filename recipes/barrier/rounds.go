@@ -32,7 +32,7 @@ type rounds struct {
 }
 
 // span is what the node of an admitted member holds. The members of the round are all those whose keys are in the
-// range: they were the first that waited, and every later member has a greater key.
+// range: they were the first ones waiting, and every later member has a greater key.
 type span struct {
 	first, last string // keys
 	rank        int    // of the member among them
@@ -96,7 +96,7 @@ func (r *rounds) await(ctx context.Context, w *znode.Waiter) (span, error) {
 }
 
 // letIn admits the first n waiting members if there are that many. again reports that there were, in which case the
-// caller checks its own node next: it was admitted, another client was faster, or a member has left.
+// caller checks its own node next: it was admitted, another client admitted members first, or a member has left.
 func (r *rounds) letIn(
 	ctx context.Context, s *session.Session, members []znode.Contender, hangups *session.Hangups,
 ) (again bool, err error) {
@@ -122,7 +122,7 @@ func (r *rounds) letIn(
 	case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		return true, nil
 	case session.ReplyLost(err):
-		// The own node decides. A second copy fails because of its versions.
+		// The member's own node decides. A second copy fails because of its versions.
 		return true, session.Sleep(ctx, session.RetryPause)
 	default:
 		return false, err
@@ -136,8 +136,8 @@ type waitingMember struct {
 	waits bool // it has not been admitted yet
 }
 
-// waiting reads which of the members wait. A create that was retried may have created two nodes, of which the first
-// counts, even if that one was admitted before.
+// waiting reads which of the members are waiting. A create that was retried may have created two nodes, of which the
+// first counts, even if that one was admitted before.
 func (r *rounds) waiting(ctx context.Context, s *session.Session, members []znode.Contender) ([]waitingMember, error) {
 	found, errs := make([]*waitingMember, len(members)), make([]error, len(members))
 	session.InFlight(len(members), func(i int) {
@@ -201,7 +201,7 @@ func (r *rounds) members(ctx context.Context, in span) ([]Member, error) {
 
 // awaitLeft waits until no member of the round is left.
 //
-// Errors: the cause of ctx; ErrClosed; otherwise the error of the server.
+// Errors: the cause of ctx; ErrClosed; otherwise the server's error.
 func (r *rounds) awaitLeft(ctx context.Context, in span) error {
 	return r.queue.Client().InSession(ctx, "leave", r.queue.Path(),
 		func(s *session.Session) error { return r.awaitLeftIn(ctx, s, in) })

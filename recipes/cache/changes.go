@@ -91,7 +91,7 @@ func (c *Cache) Watch(ctx context.Context) iter.Seq2[Change, error] {
 type reader struct {
 	wake chan struct{} // has room for one
 
-	cursor string // at first all nodes are yielded, in order; this is the newest
+	cursor string // at first all nodes are yielded, in order; this is the latest of them
 	passed bool   // all nodes have been yielded
 
 	told    map[string]version // what was last yielded for the paths that have changed since
@@ -135,7 +135,7 @@ func (r *reader) poke() {
 	}
 }
 
-// note records what a node is for the readers, before it changes or disappears.
+// note records for the readers what a node is, before it changes or disappears.
 func (c *Cache) note(n *node, goes bool) {
 	if len(c.readers) == 0 {
 		return
@@ -237,7 +237,7 @@ func (t *nodes) after(path string) *node {
 	return t.next(path)
 }
 
-// difference returns the changes of a path since a caller last saw it.
+// difference returns the changes to a path since a caller last saw it.
 func (t *nodes) difference(path string, was version) []Change {
 	var now version
 	n := t.find(path)

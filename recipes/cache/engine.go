@@ -12,11 +12,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// engine follows the nodes, on one goroutine. It takes the news from the feed in the order in which the server sent
-// them, and sends requests, so an answer is never older than an event that was handled before it.
+// engine follows the nodes, on one goroutine. It takes the news from the feed in the order in which the server sent it,
+// and sends requests, so an answer is never older than an event that was handled before it.
 //
 // The engine keeps three books: which nodes exist, what must be requested, and which complete passes have ended. It
-// decides nothing that they can decide, but passes on what the server reports. Its fields are guarded by Cache.mu.
+// leaves to them whatever they can decide, and only passes on what the server reports. Its fields are guarded by
+// Cache.mu.
 type engine struct {
 	cache   *Cache
 	nodes   nodes
@@ -29,9 +30,9 @@ type engine struct {
 	feed      *session.Feed // of the current session
 	connected bool
 	epoch     int       // counts connections
-	zxid      int64     // the newest that an answer has reported; set by noteZxid in request.go
-	behind    bool      // the server has not caught up to zxid, and must be asked behind a sync
-	heard     time.Time // when the newest request that was answered and handled had been sent
+	zxid      int64     // the latest that an answer has reported; set by noteZxid in request.go
+	behind    bool      // the server has not caught up to zxid, and requests must follow a sync
+	heard     time.Time // when the latest request that was answered and handled had been sent
 	asOf      instant
 
 	inflight int
@@ -180,7 +181,7 @@ func (c *Cache) sessionOver(f *session.Feed) {
 	c.engine.down()
 }
 
-// restTime is how long the engine pauses if the server sheds load, or is behind.
+// restTime is how long the engine pauses if the server is shedding load, or is behind.
 const restTime = 10 * time.Millisecond
 
 // hear handles news.
@@ -205,8 +206,8 @@ func (e *engine) hear(n session.News) {
 	}
 }
 
-// begin handles a new connection, on which no watch is set. It makes dirty every part that has a watch to lose or is
-// still to be read. Parts to which nothing is known to have happened need only their watches: SetWatches (rearm.go) names
+// begin handles a new connection, on which no watch is set. It makes every part dirty that has a watch to lose or has
+// yet to be read. Parts to which nothing is known to have happened need only their watches: SetWatches (rearm.go) names
 // the latest transaction that the client has seen, the server reports what has changed since, and only that is read.
 func (e *engine) begin() {
 	e.connected, e.rest = true, false
@@ -227,7 +228,7 @@ func (e *engine) begin() {
 	})
 }
 
-// down handles that the connection is gone, or will not be used any more.
+// down records that the connection is gone, or will no longer be used.
 func (e *engine) down() {
 	e.connected = false
 	e.rounds.interrupt()

@@ -22,8 +22,8 @@ type nodes struct {
 	errs   map[*node]failure
 	failed int // parts that have an error
 
-	changing func(*node) // is called before an entry changes, or appears
-	going    func(*node) // is called before a node is removed, or loses its entry
+	changing func(*node) // called before an entry changes, or appears
+	going    func(*node) // called before a node is removed, or loses its entry
 }
 
 func newNodes(path string, depth int) nodes {
@@ -33,7 +33,7 @@ func newNodes(path string, depth int) nodes {
 	}
 }
 
-// failure holds, for each part of a node, why it could not be read last.
+// failure holds, for each part of a node, why its last read failed.
 type failure [2]error
 
 func (f failure) err() error {
@@ -48,7 +48,7 @@ func (t *nodes) follows(p part) bool {
 	return p.of == data || p.node.marks&alone == 0 && (t.depth == unlimited || p.node.depth() < t.depth)
 }
 
-// watched reports whether a watch would report anything: a change of a followed part of a node, or the creation of the
+// watched reports whether a watch would report anything: a change to a followed part of a node, or the creation of the
 // root.
 func (t *nodes) watched(p part) bool {
 	return p.node.known && t.follows(p) || p == t.rootData()
@@ -60,7 +60,7 @@ func (t *nodes) hasFailed(p part) bool {
 	return p.node.marks&failed != 0 && t.errs[p.node][p.of] != nil
 }
 
-// entry returns the entry that callers see of a node.
+// entry returns the entry that callers see for a node.
 func (t *nodes) entry(n *node, path string) Entry {
 	d := n.details()
 	entry := Entry{Path: path, Data: n.data, Stat: zk.Stat{
@@ -130,7 +130,7 @@ func (t *nodes) appear(n *node) {
 }
 
 // fail records that a part cannot be read. If the data of a node is too large, its list may still be readable, so fail
-// reports whether this is the first that is known of the node.
+// reports whether this is the first thing known about the node.
 func (t *nodes) fail(p part, err error) (first bool) {
 	n := p.node
 	t.changing(n)
@@ -164,7 +164,7 @@ func (t *nodes) forgive(p part) {
 	}
 }
 
-// listed records the names of a node's children. If the node was created again since its data was read, the event of
+// listed records the names of a node's children. If the node has been recreated since its data was read, the event of
 // its deletion came before this list.
 func (t *nodes) listed(n *node, names []string, stat *zk.Stat) {
 	t.forgive(part{n, list})
@@ -219,8 +219,7 @@ func (t *nodes) keep(n *node, names []string) (kept []string, marked []marks) {
 	return kept, marked
 }
 
-// gone records that a node does not exist. The node remains in the list of its parent, which has changed too and is
-// reread.
+// gone records that a node does not exist. The node remains in its parent's list, which has changed too and is reread.
 func (t *nodes) gone(n *node) {
 	for _, kid := range n.children() {
 		t.drop(kid)

@@ -61,18 +61,18 @@ func (s state) parity() parity { return parity(s & odd / odd) }
 // rearm is one request to set watches.
 type rearm struct {
 	parts []part
-	since int64 // the server reports at once what has changed after this transaction
+	since int64 // the server immediately reports what has changed after this transaction
 	late  bool  // since was moved back after the request was sent
 }
 
 func (pl *plan) pending() int { return pl.dirty[0] + pl.dirty[1] }
 
-// restart forgets all requests, because there is a new connection and no watch. The caller then enters again what each
-// part needs: see engine.begin. restart returns the transaction since which a part may have been without a watch. The
-// server is queried once for what has changed after that, for all parts that only need their watches, so it is the
-// earliest of these three:
+// restart forgets all requests, because there is a new connection and no watch. The caller then re-enters what each
+// part needs: see engine.begin. restart returns the transaction since which a part may have been without a watch. For
+// all parts that need only their watches, the server is asked once what has changed after that transaction, so it is
+// the earliest of these three:
 //
-//   - A clean part had its watch on the previous connection. All events up to zxid, the newest transaction that an
+//   - A clean part had its watch on the previous connection. All events up to zxid, the latest transaction that an
 //     answer has reported, were handled, so the part has not changed up to then.
 //   - A bare part lost its watch before that connection ended: since pl.since, and no request for it was sent.
 //   - A part whose watch was being set again had lost it since r.since. The answer never came, so nothing shows that
@@ -92,8 +92,8 @@ func (pl *plan) restart(zxid int64) (since int64) {
 // spoil makes a part stale.
 func (pl *plan) spoil(p part, in parity) { pl.enter(p, stale, in) }
 
-// expose makes a part bare that was clean, or is new: nothing is known to have changed since the transaction. If the
-// server cannot set watches without a read, the part becomes stale.
+// expose makes a clean or new part bare: nothing is known to have changed since the transaction. If the server cannot
+// set watches without a read, the part becomes stale.
 func (pl *plan) expose(p part, since int64, in parity) {
 	if pl.support.lacking {
 		pl.enter(p, stale, in)
@@ -140,8 +140,8 @@ func (pl *plan) put(p part, how state) {
 // read returns the next part to be read, and marks it as requested.
 func (pl *plan) read() (part, bool) { return take(&pl.reads, stale) }
 
-// rearm returns the next request to set watches, or nil. It takes parts until add returns false, because the request
-// has no more room.
+// rearm returns the next request to set watches, or nil. It takes parts until add returns false because the request is
+// full.
 func (pl *plan) rearm(add func(part) (room bool)) *rearm {
 	r := &rearm{since: pl.since}
 	for room := true; room; {
@@ -174,7 +174,7 @@ func take(queue *[]part, how state) (part, bool) {
 }
 
 // answered records that a part was read. The part is clean, unless it became stale in the meantime, in which case it
-// joins the round next. answered returns the round to which the part belonged, for what is found because of it.
+// joins the given round. answered returns the round that the part belonged to, for whatever is found because of it.
 func (pl *plan) answered(p part, next parity) (in parity) {
 	s := p.state()
 	was := *s
@@ -194,7 +194,7 @@ func (pl *plan) clear(p part) {
 	*s = clean
 }
 
-// retry queues a part again that was being read. The part stays in its round.
+// retry requeues a part that was being read. The part stays in its round.
 func (pl *plan) retry(p part) {
 	if *p.state()&asked != 0 {
 		pl.put(p, stale)

@@ -60,7 +60,7 @@ func (e *engine) rearmed(r *request, a *session.Answer) {
 	}
 }
 
-// unarmed handles that a request to set watches was not answered, or not with an answer that counts.
+// unarmed handles a request to set watches that got no answer, or none that counts.
 func (e *engine) unarmed(r *rearm, err error) {
 	if errors.Is(err, zk.ErrConnectionClosed) && e.plan.support.hungUp(e.epoch) {
 		e.cannotRearm()
@@ -93,7 +93,7 @@ func (e *engine) recheck() {
 // next round. A request that is in flight reads something new enough: its answer comes after the sync that caused this.
 //
 // Source: since 3.8.4 and 3.9.2 (CVE-2024-23944), a server removes a watch and withholds its event if the client may
-// not read the node at that moment. DataTree.setWatches checks no access list.
+// not read the node at that moment. DataTree.setWatches checks no ACL.
 func (e *engine) verify() {
 	since, next := e.rounds.verified, e.rounds.next()
 	e.rounds.verify(e.zxid)

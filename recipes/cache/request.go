@@ -97,7 +97,7 @@ func (e *engine) answered(r *request, a *session.Answer) {
 	switch {
 	case session.Unanswered(a.Err), errors.Is(a.Err, zkrecipes.ErrLost),
 		a.Err != nil && a.Zxid == 0 && !errors.Is(a.Err, zkrecipes.ErrTooLarge):
-		e.rest = e.rest || a.Zxid > 0 // the server asks for a later retry
+		e.rest = e.rest || a.Zxid > 0 // the server asks to retry later
 		e.unanswered(r, a.Err)
 		return
 	case e.noteZxid(r, a.Zxid):
@@ -221,7 +221,7 @@ func (e *engine) listed(n *node, a *session.Answer, in parity) {
 	}
 }
 
-// refused handles that a part cannot be read. If this is the first that is known of a node, its list is tried as well.
+// refused handles a part that cannot be read. If this is the first thing known about a node, its list is tried as well.
 func (e *engine) refused(p part, err error, in parity) {
 	kids := part{p.node, list}
 	if e.nodes.fail(p, err) && p.of == data && e.nodes.follows(kids) {

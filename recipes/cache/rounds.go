@@ -4,16 +4,16 @@ import "time"
 
 // rounds are the complete passes over what must be read. They have no clock, no lock and no I/O.
 //
-// A round ends when all parts are clean that were dirty when it began, or were found because of them. What becomes
+// A round ends when all parts that were dirty when it began, or were found because of those, are clean. What becomes
 // dirty in the meantime belongs to the next round, so a round ends however fast the nodes change.
 //
 // Suppose that a request was sent at a time t, and its answer has been handled when a round begins. By then all events
 // of changes before t have been handled, because the server sent them earlier. When the round ends, the cache therefore
-// has all that its server had at t.
+// has everything that its server had at t.
 type rounds struct {
 	newest   int       // number; the first is 1
 	active   bool      // the newest has not ended
-	began    time.Time // for the newest: when the newest request that had been answered and handled was sent
+	began    time.Time // for the newest: when the latest request that had been answered and handled was sent
 	ended    int       // the newest that has ended
 	complete bool      // a round has ended since the connection came up
 
@@ -32,7 +32,7 @@ func (r *rounds) interrupt() { r.complete = false }
 func (r *rounds) restart() { r.active, r.complete = false, false }
 
 // advance ends the active round if it can, and begins the next. Its arguments are the number of dirty parts, by the
-// parity of their round, and when the newest request that was answered and handled had been sent. If a round has ended,
+// parity of their round, and when the latest request that was answered and handled had been sent. If a round has ended,
 // advance returns the time as of which the cache has everything.
 func (r *rounds) advance(dirty [2]int, heard time.Time) (asOf time.Time) {
 	for range 2 {

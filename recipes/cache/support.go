@@ -1,11 +1,11 @@
 package cache
 
-// support records whether the server can set watches without a read, as far as the cache has found out. It cannot if it
-// refuses, or if three connections in a row end when it is requested. A try may cost the connection, so after each
-// failure twice as many rechecks pass before the next try.
+// support records whether the server can set watches without a read, as far as the cache has found out. It counts as
+// unable if it refuses, or if three connections in a row end when this is requested. A try may cost the connection, so
+// after each failure twice as many rechecks pass before the next try.
 type support struct {
 	lacking bool
-	hangups [3]int // the newest connections, in a row, that ended under a request to set watches
+	hangups [3]int // the latest connections, in a row, that ended under a request to set watches
 	skip    int    // rechecks until the next try
 	skipped int    // how many were skipped last
 }

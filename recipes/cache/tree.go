@@ -32,12 +32,12 @@ const (
 )
 
 // details are what distinguishes a node from most nodes, which are leaves that never had a child, are not ephemeral,
-// and have the access list of their creation.
+// and have the ACL they were created with.
 type details struct {
 	// kids are the children, sorted by name. Some are known only by name, and some were deleted since the list was
 	// read.
 	kids  []*node
-	pzxid int64 // of the newest list
+	pzxid int64 // of the latest list
 	owner int64 // of an ephemeral node
 	// The others are as in zk.Stat.
 	cversion    int32
@@ -45,7 +45,7 @@ type details struct {
 	aversion    int32
 }
 
-// counted sets what a Stat contains about the children.
+// counted sets what a Stat says about the children.
 func (d *details) counted(stat *zk.Stat) {
 	d.pzxid, d.cversion, d.numChildren = stat.Pzxid, stat.Cversion, stat.NumChildren
 }
@@ -157,7 +157,7 @@ func (n *node) allParts(f func(part)) {
 	})
 }
 
-// next returns the first known node after path in the order of all, or nil. There need not be a node at path.
+// next returns the first known node after path in the order of all, or nil. There doesn't have to be a node at path.
 func (t *tree) next(path string) *node {
 	rest, _ := t.below(path)
 	return nextKnown(t.root, rest)

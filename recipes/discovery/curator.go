@@ -147,7 +147,7 @@ func object(metadata map[string]string) string {
 	return b.String()
 }
 
-// objectOf returns the fields of an object that metadata can have; nil if payload is not an object.
+// objectOf returns those fields of an object that metadata can hold; nil if payload is not an object.
 func objectOf(payload json.RawMessage) map[string]string {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(payload, &fields) // after an error there are none

@@ -98,7 +98,7 @@ func (d *Discovery) Names(ctx context.Context) ([]string, error) {
 
 // Instances returns a service's instances, of which there are none if the service does not exist. The view is at least
 // as recent as the call. Because Instances leaves no watches behind, the view is never Current: the service may change
-// right after AsOf without notice. To follow the service, use [Discovery.Watch].
+// at any time after AsOf. To follow the service, use [Discovery.Watch].
 //
 // Errors: an invalid service name, context.Cause(ctx), ErrClosed, or the server's error.
 func (d *Discovery) Instances(ctx context.Context, service string) (View, error) {
@@ -130,8 +130,8 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 
 // Watch yields a service's current instances, then a view after every change, including changes to their data. If the
 // caller is slow, it gets the latest view, and intermediate ones are skipped. If the service does not exist, the view
-// has no instances. If the connection is lost or no server answers, Watch yields the last view again with Current
-// false; see the package documentation.
+// has no instances. If the connection is lost or no server answers, Watch yields the last view again with Current set
+// to false; see the package documentation.
 //
 // Iteration ends as described under "Conventions" in package [zkrecipes].
 func (d *Discovery) Watch(ctx context.Context, service string, opts ...WatchOption) iter.Seq2[View, error] {
@@ -154,12 +154,12 @@ func (d *Discovery) Watch(ctx context.Context, service string, opts ...WatchOpti
 				return
 			}
 			now := decoder.view(v)
-			if told != nil && told.same(now) { // a node that is not an instance has changed
+			if told != nil && told.same(now) { // only a node that is not an instance has changed
 				continue
 			}
 			told = &now
 			shown := now
-			shown.Entries = slices.Clone(now.Entries) // the caller may sort its own
+			shown.Entries = slices.Clone(now.Entries) // the caller may sort its copy
 			if !yield(shown, nil) {
 				return
 			}

@@ -652,26 +652,6 @@ func TestRegister_ContextEnds(t *testing.T) {
 	})
 }
 
-// The last view is yielded again at once when it stops being current, and when it is current again.
-func TestWatch_Disconnected(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		register(t, open(t, bubble.Dial(t, srv, "a")), orders("1", 1))
-		told := watch(t, open(t, bubble.Dial(t, srv, "b")), "orders")
-		srv.Refuse(zktest.Label("b"))
-		srv.Cut(zktest.Label("b"))
-		require.False(t, told.last().Current)
-		srv.Accept(zktest.Label("b"))
-		time.Sleep(bubble.Timeout)
-		all := told.all()
-		require.Len(t, all, 3)
-		require.True(t, all[2].Current)
-		for _, v := range all {
-			require.Equal(t, []string{"10.0.0.7:1"}, hostPorts(v))
-			require.Equal(t, all[0].Zxid, v.Zxid)
-		}
-	})
-}
-
 // A node that was created again with the same data is another incarnation.
 func TestWatch_MadeAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {

@@ -25,8 +25,8 @@
 // # Failures
 //
 // If the connection is lost, or no server answers for a whole session timeout, Watch immediately yields the last view
-// again, with Current false. Most of its instances probably still exist, so your program can keep using them without
-// ZooKeeper. When the client reconnects, Watch reads again and yields a current view.
+// again, with Current set to false. Most of its instances probably still exist, so your program can keep using them
+// without ZooKeeper. When the client reconnects, Watch reads again and yields a current view.
 //
 // If a registration's session ends, the instance is registered again with the next session's first request.
 // [Registration.Close] deletes the node if it is the registration's own. Closing the client removes its registrations,

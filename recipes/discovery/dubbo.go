@@ -122,7 +122,7 @@ func (d dubbo) Encode(i Instance) (Node, error) {
 	return Node{Name: javaEscape(id + "?" + parameters)}, i.check()
 }
 
-// parameters returns the parameters in the order of their names and not escaped, as Dubbo writes them.
+// parameters returns the parameters, sorted by name and not escaped, as Dubbo writes them.
 func (i Instance) parameters() (string, error) {
 	all := maps.Clone(i.Metadata)
 	if all == nil {

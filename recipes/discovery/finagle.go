@@ -26,7 +26,7 @@ const (
 	alive  = "ALIVE"
 )
 
-// endpoint and serverset have the order of the fields in Finagle's JSON.
+// endpoint and serverset have their fields in the order of Finagle's JSON.
 type endpoint struct {
 	Host string `json:"host"`
 	Port int    `json:"port"`

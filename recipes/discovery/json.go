@@ -141,7 +141,8 @@ func (r *reader) integer(name string, bits int) int64 {
 
 func (r *reader) port(name string) int { return int(r.integer(name, 32)) }
 
-// boolean returns otherwise if the field is missing. Null is false, and the only number that is false is zero.
+// boolean returns its argument otherwise if the field is missing. Null is false, and the only number that is false is
+// zero.
 func (r *reader) boolean(name string, otherwise bool) bool {
 	if _, ok := r.fields[name]; !ok {
 		return otherwise
@@ -213,8 +214,8 @@ func (i Instance) checkPorts() error {
 	return nil
 }
 
-// payload returns the payload of an instance as JSON: either its own, which must agree with its metadata, or the result
-// of made.
+// payload returns the payload of an instance as JSON: either its own, which must agree with its metadata, or what made
+// returns.
 func (i Instance) payload(made func() string, metadata func(json.RawMessage) map[string]string) (string, error) {
 	switch {
 	case i.Payload == nil:

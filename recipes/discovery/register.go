@@ -220,7 +220,7 @@ func (r *Registration) replace(ctx context.Context, i Instance, n Node) error {
 	r.mu.Unlock()
 	if sameNode {
 		if err := (*client.Client)(r.discovery.client).CheckCreate(member.Path(), n.Data, 1, member.Path()); err != nil {
-			return err // Set would return the same, but drop the data
+			return err // Set would return the same error, but drop the data
 		}
 		r.put(i, n, member, before)
 		return member.Set(ctx, n.Data)

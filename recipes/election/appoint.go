@@ -91,7 +91,7 @@ func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participan
 }
 
 // appointment is the leader's request that the candidates ahead of another one stand back. by and to are names of nodes
-// in the queue. Sequence numbers restart in a queue that was created again, so the czxid identifies the node.
+// in the queue. Sequence numbers restart in a recreated queue, so the czxid identifies the node.
 type appointment struct {
 	by, to string
 	czxid  int64 // of to

@@ -84,9 +84,10 @@ func WithTracerName(name string) Option { return recipe.TracerName[*config](name
 
 // WithKazoo makes the election take kazoo's contenders into account, so that Python programs can share it. The option
 // is off by default. For exclusion to work in both directions, kazoo must also see our candidates, or else both sides
-// lead: its Lock takes extra_lock_patterns=["latch-"], or ["lock-"] for the layout [Selector]. kazoo's Election doesn't
-// take that argument, but you can replace its attribute lock with such a Lock. Use the option in every program on the
-// path, because a program without it fails with ErrForeignContender when it meets a kazoo contender.
+// can lead at the same time: its Lock takes extra_lock_patterns=["latch-"], or ["lock-"] for the layout [Selector].
+// kazoo's Election doesn't take that argument, but you can replace its attribute lock with such a Lock. Use the option
+// in every program on the path, because a program without it fails with ErrForeignContender when it meets a kazoo
+// contender.
 //
 // A holder that uses kazoo can't be revoked. A missing path is created as a plain node instead of a container.
 //
@@ -134,7 +135,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 // Campaign blocks until the caller is the leader. Once it returns, ctx no longer affects the term. The package
 // documentation describes what the leader's reads see, and what happens to a candidate whose session ends.
 //
-// Errors: [*zkrecipes.WaitError] if ctx is done first; ErrDeadlock, immediately, if ctx descends from a live term in
+// Errors: [*zkrecipes.WaitError] if ctx is done first; ErrDeadlock, immediately, if ctx is derived from a live term in
 // the same election; ErrForeignContender; ErrSequenceExhausted; ErrClosed; or the server's error.
 //
 // Source: ZooKeeper's recipe "Leader Election"; Curator's LeaderLatch.
@@ -169,7 +170,7 @@ func (e *Election) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return e.queue.List(ctx)
 }
 
-// Revoke asks the leader to resign by closing the Revoked channel of its term. Whether and when to comply is up to the
+// Revoke asks the leader to resign, by closing its term's Revoked channel. Whether and when to comply is up to the
 // leader. If there is no leader, Revoke is a no-op. Since the request replaces the leader's data, others can no longer
 // see its name.
 //

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"regexp"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -77,45 +75,6 @@ func requireNoLeader(t *testing.T, c <-chan *election.Term) {
 	}
 }
 
-// The leader is cut off. Its term ends on the deadline, to the virtual millisecond, before the server grants the next
-// candidate.
-func TestPartition(t *testing.T) {
-	for name, direction := range map[string]zktest.Direction{
-		"both": zktest.Both, "requests": zktest.ToServer, "replies": zktest.FromServer,
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server) {
-				a, b := join(t, srv, "a"), join(t, srv, "b")
-				term := elected(t, campaign(t, a))
-				next := campaign(t, b)
-				time.Sleep(time.Minute)
-				require.NoError(t, term.Err())
-
-				srv.Stall(zktest.Label("a"), direction)
-				cut := time.Now()
-				<-term.Done()
-				require.Zero(t, time.Since(term.ValidUntil()), "lost at the deadline")
-				require.Less(t, time.Since(cut), 10*time.Second)
-				var lost *zkrecipes.LostError
-				require.ErrorAs(t, term.Err(), &lost)
-				require.Equal(t, zkrecipes.LossDeadline, lost.Reason)
-				require.Equal(t, error(lost), context.Cause(term.Context()))
-				requireNoLeader(t, next)
-
-				successor := elected(t, next)
-				require.Greater(t, successor.Token(), term.Token())
-				require.ErrorIs(t, term.Release(t.Context()), zkrecipes.ErrLost)
-
-				srv.Heal(zktest.Label("a"))
-				again := campaign(t, a)
-				requireNoLeader(t, again)
-				require.NoError(t, successor.Release(t.Context()))
-				require.Greater(t, elected(t, again).Token(), successor.Token())
-			})
-		})
-	}
-}
-
 func TestCampaign_Layouts(t *testing.T) {
 	const guid = `_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-`
 	for layout, name := range map[election.Layout]string{election.Latch: "latch-", election.Selector: "lock-"} {
@@ -138,39 +97,6 @@ func TestCampaign_EmptyID(t *testing.T) {
 		term := elected(t, campaign(t, join(t, srv, "a", election.WithData([]byte("")))))
 		node, _ := srv.Node(term.Path())
 		require.Empty(t, node.Data)
-	})
-}
-
-// A thousand canceled campaigns leave no node, no watch beyond one per path, and, because this is a bubble, no
-// goroutine.
-func TestCampaign_CancelledAtRandomMoments(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		leader := elected(t, campaign(t, join(t, srv, "a")))
-		e := join(t, srv, "b")
-		slow := srv.Intercept(zktest.Match{From: zktest.Label("b"), Times: -1}, zktest.Delay(time.Millisecond))
-		defer slow.Remove()
-		random := rand.New(rand.NewPCG(1, 2))
-		for range 20 {
-			var wg sync.WaitGroup
-			for range 50 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(150*time.Millisecond))))
-				wg.Go(func() {
-					defer cancel()
-					term, err := e.Campaign(ctx)
-					if !errors.Is(err, context.DeadlineExceeded) || term != nil {
-						t.Errorf("campaign: %v, %v", term, err)
-					}
-				})
-			}
-			wg.Wait()
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Len(t, srv.Children(path), 1)
-		require.LessOrEqual(t, len(srv.Watchers(leader.Path())), 2, "the leader's and one for all who waited")
-		total, paths := srv.Watches()
-		require.LessOrEqual(t, total, paths+1, "the leader's node is watched by two sessions")
-		require.NoError(t, leader.Err())
 	})
 }
 
@@ -212,15 +138,6 @@ func TestRun_OrderOfTheEnd(t *testing.T) {
 	})
 }
 
-func TestRun_BodyFails(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		broken := errors.New("broken")
-		err := join(t, srv, "a").Run(t.Context(), func(context.Context, *election.Term) error { return broken })
-		require.Equal(t, broken, err)
-		require.Empty(t, srv.Children(path))
-	})
-}
-
 // That another context has ended is an error of the body while the context that it was given lives.
 func TestRun_BodyFailsInItsTerm(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -252,30 +169,6 @@ func TestRun_BodyPanics(t *testing.T) {
 			_ = join(t, srv, "a").Run(t.Context(), func(context.Context, *election.Term) error { panic("oh") })
 		})
 		require.Empty(t, srv.Children(path))
-	})
-}
-
-// The context of the body ends with the term, and the body's complaint about that does not end Run.
-func TestRun_LostTerm(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		e := join(t, srv, "a")
-		terms := 0
-		done := errors.New("done")
-		err := e.Run(t.Context(), func(ctx context.Context, term *election.Term) error {
-			if terms++; terms == 3 {
-				return done
-			}
-			if terms == 1 {
-				require.NoError(t, srv.Delete(term.Path()))
-			} else {
-				srv.Expire(srv.SessionOf("a"))
-			}
-			<-ctx.Done()
-			require.ErrorIs(t, context.Cause(ctx), zkrecipes.ErrLost)
-			return ctx.Err()
-		})
-		require.Equal(t, done, err)
-		require.Equal(t, 3, terms)
 	})
 }
 
@@ -599,92 +492,6 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// views collects what an observer sees, unchanged.
-func views(t *testing.T, e *election.Election) func() []election.Leadership {
-	t.Helper()
-	var mu sync.Mutex
-	var told []election.Leadership
-	go func() {
-		for now, err := range e.Watch(t.Context()) {
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			told = append(told, now)
-			mu.Unlock()
-		}
-	}()
-	return func() []election.Leadership {
-		synctest.Wait()
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(told)
-	}
-}
-
-// An observer that had lost its connection used to show the last leader as current for as long as it was away.
-func TestWatch_ConnectionLost_IsToldAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		leader := elected(t, campaign(t, join(t, srv, "a")))
-		told := views(t, join(t, srv, "w"))
-		require.Len(t, told(), 1)
-		time.Sleep(time.Hour)
-		srv.Refuse(zktest.Label("w"))
-		srv.Cut(zktest.Label("w"))
-		lost := time.Now()
-		all := told()
-		require.Len(t, all, 2)
-		require.Equal(t, lost, time.Now(), "no time has passed")
-		require.True(t, all[0].Current)
-		require.False(t, all[1].Current)
-		require.Equal(t, leader.Token(), all[1].Leader.Token)
-		require.Less(t, lost.Sub(all[1].AsOf), 10*time.Second, "the newest answer, not the first")
-		time.Sleep(time.Second)
-		srv.Accept(zktest.Label("w"))
-		time.Sleep(5 * time.Second)
-		all = told()
-		require.Len(t, all, 3)
-		require.True(t, all[2].Current, "connected again")
-		require.False(t, all[2].AsOf.Before(lost))
-	})
-}
-
-// The event of a change has arrived, and the connection is lost before the change is read.
-func TestWatch_ConnectionLostDuringTheRead_IsToldAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		leader := elected(t, campaign(t, join(t, srv, "a")))
-		told := views(t, join(t, srv, "w"))
-		require.Len(t, told(), 1)
-		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.HoldReply(time.Hour))
-		require.NoError(t, leader.Release(t.Context()))
-		require.Len(t, told(), 1, "the read has no answer yet")
-		srv.Refuse(zktest.Label("w"))
-		srv.Cut(zktest.Label("w"))
-		all := told()
-		require.Len(t, all, 2)
-		require.False(t, all[1].Current)
-	})
-}
-
-func TestWatch_CallerStopsAtAnOutdatedView(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		elected(t, campaign(t, join(t, srv, "a")))
-		w := join(t, srv, "w")
-		stopped := make(chan struct{})
-		go func() {
-			defer close(stopped)
-			for now, err := range w.Watch(t.Context()) {
-				if err != nil || !now.Current {
-					break
-				}
-			}
-		}()
-		synctest.Wait()
-		srv.Cut(zktest.Label("w"))
-		<-stopped
-	})
-}
-
 // TestWatch_HasOneWatch: a candidate that joins behind the leader wakes no observer.
 func TestWatch_HasOneWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -741,9 +548,7 @@ func TestNew_BadInput(t *testing.T) {
 			_, err := election.New(c, bad)
 			require.ErrorContains(t, err, "election: path")
 		}
-		_, err := election.New(nil, path)
-		require.ErrorContains(t, err, "client is nil")
-		_, err = election.New(c, path, election.WithLayout(7))
+		_, err := election.New(c, path, election.WithLayout(7))
 		require.ErrorContains(t, err, "layout 7")
 		require.Len(t, srv.History(), before)
 	})

@@ -44,8 +44,8 @@ func (e *Election) campaign(ctx context.Context) (*zkrecipes.Hold, error) {
 }
 
 // Term returns the term that this process currently holds, and reports whether there is one. Use it where the term
-// isn't at hand, for example in a request handler. It only finds terms obtained by [Election.Run] or
-// [Election.Campaign] on this same Election, and not on another one for the same client and path, so share the Election
+// isn't at hand, for example in a request handler. It finds only terms obtained by [Election.Run] or
+// [Election.Campaign] on this same Election, not on another one for the same client and path, so share the Election
 // that campaigns.
 func (e *Election) Term() (*Term, bool) {
 	t := e.term.Load()
@@ -59,7 +59,8 @@ func (e *Election) Term() (*Term, bool) {
 	return t, true
 }
 
-// serve runs one term. It returns the error of lead, unless that only reports the end of lead's context.
+// serve runs one term. It returns the error from the lead function, unless that only reports the end of the function's
+// context.
 func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (err error) {
 	_ = hold.Under(ctx, t.Hold, func(ctx context.Context, _ *zkrecipes.Hold) error {
 		err = lead(ctx, t)

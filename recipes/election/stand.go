@@ -26,12 +26,12 @@ var errStandBack = errors.New("standing back for the candidate that the leader h
 
 // stand acquires leadership, and stands back on request. Standing back means giving up the acquisition and starting
 // another: only the queue grants, by the same rule and with the same proofs as without appointments. What is read here,
-// late or never, therefore decides who queues where, but never who leads. At most one node is the first, and its owner
-// leads, whichever of these happens:
+// even late or never, therefore decides who queues where, but never who leads. At most one node is the first, and its
+// owner leads, whichever of these happens:
 //
 //   - The candidate is granted while the request reaches it, because the leader has released or died. Acquire then
-//     returns the hold or, if its context has ended before, gives it up and removes the node. Either way there is one
-//     hold or none. If the candidate leads, the appointed one has lost a round.
+//     returns the hold or, if its context ended first, gives it up and removes the node. Either way there is one hold
+//     or none. If the candidate leads, the appointed one has lost a round.
 //   - The appointed candidate leaves, before or after others have stood back. They are behind its former place, and the
 //     next one leads.
 //   - The appointed candidate is slow, or cut off. Its node is the first once the leader has left, so it leads when it
@@ -41,7 +41,7 @@ var errStandBack = errors.New("standing back for the candidate that the leader h
 //   - The event or the connection is lost. The candidate rereads, as every view does, and may see the request late. It
 //     stands back only if the appointed node exists and is behind its own, and only once per appointment.
 //   - The session ends. Acquire continues in the next one with a new node, which is at the end of the queue and
-//     therefore need not stand back.
+//     therefore doesn't have to stand back.
 //   - The leader appoints another candidate in the meantime. Candidates ahead of that one stand back, including the one
 //     appointed first, whose Appoint fails.
 //   - The deletion of the candidate's own node is late, for example without a connection. The node blocks others until
@@ -72,7 +72,7 @@ type candidate struct {
 	mu        sync.Mutex
 	leave     context.CancelCauseFunc
 	own       string      // the name of its node; empty until there is one
-	appointed appointment // the newest that it has read; zero if there is none
+	appointed appointment // the latest that it has read; zero if there is none
 	stoodBack bool
 }
 
@@ -139,8 +139,8 @@ func (e *Election) readNext(ctx context.Context, s *session.Session) (appointmen
 	return a, changed, nil
 }
 
-// learn records the candidate's own node or an appointment, whichever is known first, and leaves the queue if the
-// former is ahead of the latter. Keys of one parent are compared as text, as in the queue.
+// learn records the candidate's own node or an appointment, whichever is known first, and leaves the queue if its own
+// node is ahead of the appointed one. Keys of one parent are compared as text, as in the queue.
 func (c *candidate) learn(news func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -41,11 +41,11 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 //
 // In three cases, Watch immediately yields the last view again with Current set to false: when the connection is lost,
 // when a read takes an eighth of the session timeout, and when no server has answered for a whole session timeout. Once
-// a server answers again, it yields a current view. Even a current view only reflects one server, which may lag behind
-// ZooKeeper's leader; if you need the latest leader, call [Election.Leader].
+// a server answers again, it yields a current view. Even a current view reflects only what one server knows, and that
+// server may lag behind ZooKeeper's leader; if you need the latest leader, call [Election.Leader].
 //
-// Each call reads independently: after a change it reads the leader or the next candidate that it knows of, and lists
-// the candidates only if both are gone. If many parts of a program observe the same election, call Watch once and
+// Each call reads independently: after a change it reads the leader or the next candidate it knows of, and lists the
+// candidates only if both are gone. If many parts of a program observe the same election, call Watch once and
 // distribute its views.
 //
 // The iteration ends as described in package [zkrecipes], under "Conventions".

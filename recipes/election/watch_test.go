@@ -80,20 +80,6 @@ func TestWatch_QueueChangesBetweenTheReads(t *testing.T) {
 	}
 }
 
-// If the event is lost, the change is yielded when the observer rereads by itself.
-func TestWatch_EventLost(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		leader := elected(t, campaign(t, join(t, srv, "a")))
-		told := observe(t, join(t, srv, "w"))
-		require.Equal(t, []string{"a"}, told())
-		require.Equal(t, 1, srv.LoseWatch(zktest.Label("w"), leader.Path()))
-		require.NoError(t, leader.Release(t.Context()))
-		require.Equal(t, []string{"a"}, told())
-		time.Sleep(3 * bubble.Timeout)
-		require.Equal(t, []string{"a", "none"}, told())
-	})
-}
-
 // A server that lags behind would name the previous leader.
 func TestLeader_AsksTheLeaderOfTheEnsemble(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -113,33 +99,6 @@ func TestLeader_AsksTheLeaderOfTheEnsemble(t *testing.T) {
 		require.Zero(t, reads.Hits(), "the queue is read behind the sync")
 		close(caughtUp)
 		require.NoError(t, <-answered)
-	})
-}
-
-// The observer knows of the change, but has not read who leads when the connection is lost.
-func TestWatch_LeaderGoneAndNotReadAgain_IsAsOfItsTime(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		term := elected(t, campaign(t, join(t, srv, "a")))
-		w := join(t, srv, "w")
-		var last election.Leadership
-		go func() {
-			for view, err := range w.Watch(t.Context()) {
-				if err == nil {
-					last = view
-				}
-			}
-		}()
-		time.Sleep(time.Second)
-		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2, Times: -1}, zktest.Ignore())
-		require.NoError(t, term.Release(t.Context()))
-		resigned := time.Now()
-		time.Sleep(bubble.Timeout / 2) // pings are answered
-		srv.Refuse(zktest.Label("w"))
-		srv.Cut(zktest.Label("w"))
-		synctest.Wait()
-		require.False(t, last.Current)
-		require.True(t, last.Exists)
-		require.False(t, last.AsOf.After(resigned), "%v after the leader had resigned", last.AsOf.Sub(resigned))
 	})
 }
 

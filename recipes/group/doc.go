@@ -25,9 +25,9 @@
 // # Failures
 //
 // If the connection is lost, or no server answers for a whole session timeout, Watch immediately yields the last view
-// again, with Current false. When the client reconnects, Watch rereads the group and yields a current view. A member
-// whose session ends rejoins in the next session, as the youngest member. Closing the client removes its members from
-// the group, and Watch then ends with ErrClosed.
+// again, with Current set to false. When the client reconnects, Watch rereads the group and yields a current view. A
+// member whose session ends rejoins in the next session, as the youngest member. Closing the client removes its members
+// from the group, and Watch then ends with ErrClosed.
 //
 // If the client lacks permission to read even one member's node, Members and Watch fail with the server's error.
 //

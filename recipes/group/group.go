@@ -64,7 +64,7 @@ func (g *Group) child(name string) string { return strings.TrimSuffix(g.path, "/
 
 // Members returns the current members with their data. The view is at least as recent as the call. If members come and
 // go faster than they can be read, Members keeps rereading until ctx is done. Because it leaves no watches behind, the
-// view is never Current: the group may change right after AsOf without notice. To follow the group, use [Group.Watch].
+// view is never Current: the group may change at any time after AsOf. To follow the group, use [Group.Watch].
 //
 // Errors: context.Cause(ctx), ErrClosed, or the server's error.
 func (g *Group) Members(ctx context.Context) (View, error) {

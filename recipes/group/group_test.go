@@ -19,7 +19,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
-	"github.com/zkrecipes/zkrecipes/recipes/node"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -103,28 +102,21 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
 		for want, f := range map[string]func() (*group.Group, error){
-			"client is nil":   func() (*group.Group, error) { return group.New(nil, path) },
-			"is relative":     func() (*group.Group, error) { return group.New(c, "app") },
-			"is the root":     func() (*group.Group, error) { return group.New(c, "/") },
-			"layout 3":        func() (*group.Group, error) { return group.New(c, path, group.WithLayout(3)) },
-			"layout -1":       func() (*group.Group, error) { return group.New(c, path, group.WithLayout(-1)) },
-			"option 0 is nil": func() (*group.Group, error) { return group.New(c, path, nil) },
+			"is relative": func() (*group.Group, error) { return group.New(c, "app") },
+			"is the root": func() (*group.Group, error) { return group.New(c, "/") },
+			"layout 3":    func() (*group.Group, error) { return group.New(c, path, group.WithLayout(3)) },
+			"layout -1":   func() (*group.Group, error) { return group.New(c, path, group.WithLayout(-1)) },
 		} {
 			_, err := f()
 			require.ErrorContains(t, err, want)
 		}
 		g, kazoo := open(t, c), open(t, c, group.WithLayout(group.KazooParty))
 		for want, f := range map[string]func() (*group.Membership, error){
-			`id "a/b"`:        func() (*group.Membership, error) { return g.Join(t.Context(), "a/b", nil) },
-			`id ".."`:         func() (*group.Membership, error) { return g.Join(t.Context(), "..", nil) },
-			`id "a\x01"`:      func() (*group.Membership, error) { return g.Join(t.Context(), "a\x01", nil) },
-			"the id is empty": func() (*group.Membership, error) { return g.Join(t.Context(), "", nil) },
-			"too large":       func() (*group.Membership, error) { return g.Join(t.Context(), "a", make([]byte, 2<<20)) },
-			"the function is nil": func() (*group.Membership, error) {
-				return g.Join(t.Context(), "a", nil, group.WithReplace(nil))
-			},
-			"option 0 is nil": func() (*group.Membership, error) { return g.Join(t.Context(), "a", nil, nil) },
-			"have no data":    func() (*group.Membership, error) { return kazoo.Join(t.Context(), "a", []byte{}) },
+			`id "a/b"`:     func() (*group.Membership, error) { return g.Join(t.Context(), "a/b", nil) },
+			`id ".."`:      func() (*group.Membership, error) { return g.Join(t.Context(), "..", nil) },
+			`id "a\x01"`:   func() (*group.Membership, error) { return g.Join(t.Context(), "a\x01", nil) },
+			"too large":    func() (*group.Membership, error) { return g.Join(t.Context(), "a", make([]byte, 2<<20)) },
+			"have no data": func() (*group.Membership, error) { return kazoo.Join(t.Context(), "a", []byte{}) },
 		} {
 			_, err := f()
 			require.ErrorContains(t, err, want)
@@ -444,30 +436,6 @@ func TestJoin_AgainInTheNextSession(t *testing.T) {
 		m := join(t, g, "w1", "second")
 		require.Equal(t, before, srv.Sessions()[0].ID, "it has the lowest id")
 		require.NotEqual(t, before, m.State().Session)
-	})
-}
-
-// The error reports that the node was deleted.
-func TestState_Deleted(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		m := joined(t, srv, "a")
-		var errs []error
-		go func() {
-			for s := range m.Watch(t.Context()) { //nolint:errcheck // its error does not matter
-				errs = append(errs, s.Err)
-			}
-		}()
-		synctest.Wait()
-		require.NoError(t, srv.Delete(m.Path()))
-		time.Sleep(time.Minute)
-		require.NoError(t, m.State().Err)
-		require.NoError(t, m.Close(t.Context()))
-		synctest.Wait()
-		require.Len(t, errs, 4)
-		require.NoError(t, errs[0])
-		require.ErrorIs(t, errs[1], node.ErrDeleted)
-		require.NoError(t, errs[2])
-		require.ErrorIs(t, errs[3], zkrecipes.ErrClosed)
 	})
 }
 
@@ -1011,22 +979,6 @@ func TestWatch_Ends(t *testing.T) {
 	})
 }
 
-// A member that was created again between two reads is a different one.
-func TestWatch_MemberMadeAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		member := joined(t, srv, "a").Path()
-		node, _ := srv.Node(member)
-		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
-		srv.SetLatency(10 * time.Millisecond)
-		require.NoError(t, srv.Delete(member))
-		_, err := srv.Create(member, node.Data, zktest.Persistent)
-		require.NoError(t, err)
-		time.Sleep(time.Second)
-		node, _ = srv.Node(member)
-		require.Equal(t, node.Stat.Czxid, v.last().Members[0].Czxid)
-	})
-}
-
 // While the caller is busy a member joins and leaves. The next change still waits for quiet.
 func TestWatch_Settle_SlowCaller(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -1117,42 +1069,5 @@ func TestWatch_ConnectedAgainWhileTheCallerIsBusy(t *testing.T) {
 		}
 		require.False(t, told[1].Current)
 		require.WithinDuration(t, time.Now(), told[1].AsOf, bubble.Timeout/2)
-	})
-}
-
-// A member joins and leaves, and the caller sees neither. The next change also waits until nothing has changed for the
-// quiet time.
-func TestWatch_Settle_AsItWasWhileTheCallerIsBusy(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		const quiet = 10 * time.Second
-		g := open(t, bubble.Dial(t, srv, "m"))
-		times := make(chan time.Time, 100)
-		go func() {
-			for view, err := range open(t, bubble.Dial(t, srv, "w")).Watch(t.Context(), group.WithSettle(quiet, time.Minute)) {
-				if err != nil {
-					t.Error(err)
-				}
-				if view.Current {
-					times <- time.Now()
-				}
-				if len(times) == 1 {
-					time.Sleep(time.Minute)
-				}
-			}
-		}()
-		time.Sleep(quiet + time.Second)
-		passing := join(t, g, "passing", "")
-		time.Sleep(quiet / 2)
-		require.NoError(t, passing.Close(t.Context()))
-		time.Sleep(time.Hour)
-		for len(times) > 0 {
-			<-times
-		}
-		began := time.Now()
-		join(t, g, "a", "")
-		// The parent has been reaped. If its re-creation is read, the member is read a quarter of the quiet time later.
-		took := (<-times).Sub(began)
-		require.GreaterOrEqual(t, took, quiet)
-		require.LessOrEqual(t, took, quiet*5/4)
 	})
 }

@@ -41,7 +41,7 @@ func (l Layout) node(id string, data []byte) (name string, payload []byte) {
 // isMember reports whether a child with this name is a member.
 func (l Layout) isMember(name string) bool { return l != KazooParty || strings.Contains(name, party) }
 
-// id returns the id of the member with the name and the data.
+// id returns the ID of the member whose node has this name and data.
 func (l Layout) id(name string, data []byte) string {
 	switch l {
 	case KazooParty:

@@ -71,7 +71,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 	}
 	switch {
 	case paths.ValidateName("id", name) != nil:
-		return nil, fmt.Errorf("group: %w", paths.ValidateName("id", id)) // names of kazoo contain more than the id
+		return nil, fmt.Errorf("group: %w", paths.ValidateName("id", id)) // kazoo's names contain more than the ID
 	case g.layout != Curator && data != nil:
 		return nil, errors.New("group: kazoo's layouts have no data: want nil")
 	}
@@ -85,7 +85,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 	if err := n.Ready(ctx); err != nil {
 		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), session.Farewell)
 		defer cancel()
-		_ = n.Close(waiting) // it continues after that
+		_ = n.Close(waiting) // the removal continues after that
 		return nil, fmt.Errorf("group: %w", err)
 	}
 	return &Membership{layout: g.layout, id: id, node: n}, nil

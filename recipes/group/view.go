@@ -79,7 +79,7 @@ type reading struct {
 
 // now returns the view with its age.
 func (r reading) now() View {
-	r.view.Members = slices.Clone(r.view.Members) // the caller may sort its own
+	r.view.Members = slices.Clone(r.view.Members) // the caller may sort its copy
 	r.view.Freshness = r.age.Freshness()
 	return r.view
 }

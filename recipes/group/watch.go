@@ -26,7 +26,7 @@ func WithPayloads() WatchOption {
 // WithSettle debounces Watch: a change is reported once the group has been stable for the quiet duration, or once most
 // has elapsed since the first unreported change. By default Watch reports every change immediately. Use WithSettle, for
 // example, to get a single view when many members start together. As soon as there is an unreported change, Watch
-// yields the last view again with Current false.
+// yields the last view again with Current set to false.
 //
 // WithSettle also saves reads, because the list of members is read at most four times per quiet period. As a result, a
 // change may be reported up to a quarter of that period later. If members change faster than they are read, the view
@@ -43,8 +43,8 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 
 // Watch yields the current members, then a view after every change. If the caller is slow, it gets the latest view, and
 // intermediate ones are skipped. If the connection is lost or no server answers, Watch yields the last view again with
-// Current false; see the package documentation. Even a current view reflects one server, which may lag behind its
-// leader, so if you need the latest state, use [Group.Members].
+// Current set to false; see the package documentation. Even a current view reflects one server, which may lag behind
+// its leader, so if you need the latest state, use [Group.Members].
 //
 // Iteration ends as described under "Conventions" in package [zkrecipes].
 func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, error] {
@@ -73,7 +73,7 @@ func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, 
 	}
 }
 
-// watcher reads the group on a goroutine of the client, and yields the newest view on the caller's goroutine.
+// watcher reads the group on a goroutine of the client, and yields the latest view on the caller's goroutine.
 type watcher struct {
 	group       *Group
 	payloads    bool
@@ -89,8 +89,8 @@ type watcher struct {
 	changed chan struct{} // closed, and replaced, when one of the above changes
 }
 
-// follow reads in one session after another. ctx also ends with the client. If it ends with the caller, no one is left
-// to notify.
+// follow reads in one session after another. ctx also ends with the client. If it ends because the caller stops, no one
+// is left to notify.
 func (w *watcher) follow(ctx context.Context) {
 	err := w.group.client.InSessions(ctx, "watch", w.group.path,
 		func(s *session.Session) error { return w.observe(ctx, s) })
@@ -164,7 +164,7 @@ func awaitChange(ctx context.Context, r *reader, dirty <-chan struct{}) (isChang
 // settlingReads is how often the members are read per quiet period, at most.
 const settlingReads = 4
 
-// spare postpones the next read until a given time, while the connection of the last read is up.
+// spare postpones the next read until a given time, for as long as the connection of the last read is up.
 func (w *watcher) spare(ctx context.Context, s *session.Session, last reading, until time.Time) error {
 	wait := time.Until(until)
 	if w.quiet == 0 || wait <= 0 {

@@ -59,20 +59,20 @@ type Holds struct {
 	holds []*zkrecipes.Hold // on parts, in the same order
 }
 
-// LockAll acquires either all of the locks or none of them. It proceeds one lock at a time, sorted by their paths on
-// the server and, for equal paths, by their recipes, so that calls that share some of the locks can't deadlock. Locks
-// that differ only in their ensembles are acquired in the order given. ctx bounds the call itself, not how long the
-// locks are held.
+// LockAll acquires either all of the locks or none of them. It proceeds one lock at a time, in order of the locks'
+// paths on the server and, for equal paths, of their recipes, so that calls that share some of the locks can't
+// deadlock. Locks that differ only in their ensembles are acquired in the order given. ctx bounds the call itself, not
+// how long the locks are held.
 //
 // If LockAll fails, it releases the locks that it has already acquired, in reverse order.
 //
 // Errors, before sending any request: no locks, or a zero Part; a lock that is given twice, which includes an rwlock's
 // reader and writer; leases that the semaphore can't have. Later: the error from the first lock that can't be acquired,
 // such as a [*zkrecipes.WaitError] if ctx is done first; one that matches ErrLost if a hold was lost while LockAll was
-// waiting for the next lock; or ErrDeadlock if two locks are one path through two clients, or if ctx descends from a
+// waiting for the next lock; or ErrDeadlock if two locks are one path through two clients, or if ctx is derived from a
 // hold on one of them that isn't reentrant.
 //
-// Source: Curator's InterProcessMultiLock, which gives each member the whole time, and continues after a failure.
+// Source: Curator's InterProcessMultiLock, which gives each member the full wait time, and continues after a failure.
 func LockAll(ctx context.Context, locks ...zkrecipes.Part) (*Holds, error) {
 	parts, err := inOrder(locks)
 	if err != nil {
@@ -120,7 +120,7 @@ func inOrder(locks []zkrecipes.Part) ([]hold.Part, error) {
 	return parts, nil
 }
 
-// Context returns a context that descends from all of the holds and is canceled as soon as one of them ends, with the
+// Context returns a context that is derived from all of the holds and is canceled as soon as one of them ends, with the
 // same cause. See [zkrecipes.Hold.Context].
 func (hs *Holds) Context() context.Context { return hs.ctx }
 
@@ -128,7 +128,7 @@ func (hs *Holds) Context() context.Context { return hs.ctx }
 func (hs *Holds) Done() <-chan struct{} { return hs.ctx.Done() }
 
 // Err returns nil while all locks are held. After that, it returns the error of a lost hold, or ErrReleased if none was
-// lost. If several holds are lost, the error is that of the first path.
+// lost. If several holds are lost, the error is the one for the first path.
 func (hs *Holds) Err() error {
 	var released error
 	for _, h := range hs.holds {
@@ -170,8 +170,8 @@ func (hs *Holds) Check(ctx context.Context) error {
 }
 
 // Txn applies either all of the ops or none of them, and only if the contenders of all holds still exist when the
-// leader applies the transaction. Paths are as seen by a single client, which is that of the lock whose path sorts
-// first. See [zkrecipes.Hold.Txn].
+// leader applies the transaction. Paths are as seen by a single client: that of the lock whose path sorts first. See
+// [zkrecipes.Hold.Txn].
 //
 // Errors: ErrFenced if one of the holds had ended, in which case nothing was written; ErrUnknownOutcome if the reply
 // was lost; holds from several clients, before sending any request; or the failed op's error, in which case nothing was

@@ -117,18 +117,6 @@ func TestLockAll_TakesAllOrNone(t *testing.T) {
 	})
 }
 
-func TestLockAll_EqualPathsOnTwoEnsembles_AreTwo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		one, two := zktest.Run(t, zktest.InMemory()), zktest.Run(t, zktest.InMemory())
-		x, y := newMutex(t, bubble.Dial(t, one, "a")), newMutex(t, bubble.Dial(t, two, "b"))
-		all, err := multilock.LockAll(t.Context(), parts(x, y)...)
-		require.NoError(t, err)
-		require.True(t, one.Exists(all.Of(x.Part()).Path()))
-		require.True(t, two.Exists(all.Of(y.Part()).Path()), "the hold on the other ensemble, with a token of that")
-		require.NoError(t, all.Release(t.Context()))
-	})
-}
-
 func TestLockAll_OneLostWhileWaitingForAnother_FailsAtOnce(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		x, err := mutex.New(a, "/l/x")
@@ -147,30 +135,6 @@ func TestLockAll_OneLostWhileWaitingForAnother_FailsAtOnce(t *testing.T) {
 		require.ErrorIs(t, all.Failed(t, 0), zkrecipes.ErrLost)
 		require.Len(t, srv.Children("/l/y"), 1)
 		require.NoError(t, held.Release(t.Context()))
-	})
-}
-
-func TestLockAll_InOppositeOrders_DoesNotDeadlock(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		var wg sync.WaitGroup
-		for i, c := range []*conn.Client{a, b} {
-			x, err := mutex.New(c, "/l/x")
-			require.NoError(t, err)
-			y, err := mutex.New(c, "/l/y")
-			require.NoError(t, err)
-			pair := []*mutex.Mutex{x, y}
-			wg.Go(func() {
-				for range 50 {
-					all, err := multilock.LockAll(t.Context(), parts(pair[i], pair[1-i])...)
-					if assert.NoError(t, err) {
-						time.Sleep(time.Millisecond)
-						assert.NoError(t, all.Release(t.Context()))
-					}
-				}
-			})
-		}
-		wg.Wait()
-		bubble.Clean(t, srv, "/l", "x", "y")
 	})
 }
 
@@ -324,21 +288,6 @@ func TestHolds_OfSeveralClients_HaveNoTxn(t *testing.T) {
 		require.ErrorContains(t, err, "want locks of one client")
 		require.NoError(t, all.Check(t.Context()))
 		require.NoError(t, all.Release(t.Context()))
-	})
-}
-
-func TestHolds_Of(t *testing.T) {
-	several(t, func(t *testing.T, _ *zktest.Server, ms []*mutex.Mutex, all *multilock.Holds) {
-		seen := map[zkrecipes.Token]bool{}
-		for _, m := range ms {
-			token := all.Of(m.Part()).Token()
-			require.Positive(t, token)
-			seen[token] = true
-		}
-		require.Len(t, seen, 3)
-		other, err := mutex.New(bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "o"), path)
-		require.NoError(t, err)
-		require.Nil(t, all.Of(other.Part()))
 	})
 }
 

@@ -44,9 +44,9 @@
 //
 // # Nested locking
 //
-// Goroutines exclude each other just as processes do. If you call Lock with a context that descends from a live hold on
-// the same path, it could only wait for its own caller, so it immediately fails with ErrDeadlock, even through Sub or a
-// second client. The same path on two ensembles is two separate locks.
+// Goroutines exclude each other just as processes do. If you call Lock with a context that is derived from a live hold
+// on the same path, it could only wait for its own caller, so it immediately fails with ErrDeadlock, even through Sub
+// or a second client. The same path on two ensembles is two separate locks.
 //
 // With [WithReentrance], such a call returns another hold on the same node instead, so that a function can lock what
 // its caller has already locked. Ownership follows the context rather than the goroutine. You have to opt in because

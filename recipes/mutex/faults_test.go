@@ -33,18 +33,6 @@ func requireLost(t testing.TB, h *zkrecipes.Hold, reason zkrecipes.LossReason) {
 	require.Equal(t, h.Err(), h.Check(t.Context()))
 }
 
-// Curator never notifies the holder here, so both hold the lock.
-func TestHold_NodeDeletedByAnother_IsLost(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		held := lock(t, newMutex(t, a))
-		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
-		waiter.Waits(t)
-		require.NoError(t, srv.Delete(held.Path()))
-		requireLost(t, held, zkrecipes.LossNodeDeleted)
-		require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
-	})
-}
-
 // The first copy of a create is executed late: after it was looked for, and before the second copy.
 func TestLock_CreateSentAgain_LateOneAhead_IsNotWaitedFor(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
@@ -111,25 +99,6 @@ func TestHold_NodeDeleted_CheckFindsOutWithoutTheWatch(t *testing.T) {
 	})
 }
 
-// Curator's holder of an expired session still reports "acquired", re-enters and releases without an error.
-func TestHold_SessionExpired_IsLostBeforeTheNextHolder(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		m := newMutex(t, a)
-		held := lock(t, m)
-		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
-		waiter.Waits(t)
-		require.True(t, srv.Expire(srv.SessionOf("a")))
-		requireLost(t, held, zkrecipes.LossNodeDeleted) // the server reports this first
-		h := waiter.Granted(t, time.Second)
-		require.Greater(t, h.Token(), held.Token())
-		again := bubble.Start(t.Context(), m.Lock)
-		again.Waits(t)
-		require.NoError(t, h.Release(t.Context()))
-		require.NoError(t, again.Granted(t, time.Second).Release(t.Context()))
-		bubble.Clean(t, srv, path)
-	})
-}
-
 func TestHold_Partitioned_EndsAtItsDeadlineAndBeforeTheNextHolder(t *testing.T) {
 	for _, dir := range []zktest.Direction{zktest.Both, zktest.ToServer, zktest.FromServer} {
 		pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
@@ -153,26 +122,6 @@ func TestHold_Partitioned_EndsAtItsDeadlineAndBeforeTheNextHolder(t *testing.T) 
 	}
 }
 
-func TestHold_ServerRestarts_SurvivesAndTheWaiterToo(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		held := lock(t, newMutex(t, a))
-		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
-		time.Sleep(time.Minute)
-		waiter.Waits(t)
-		srv.Down()
-		time.Sleep(time.Second)
-		require.Equal(t, zkrecipes.Suspended, a.Status().State)
-		require.NoError(t, held.Err())
-		srv.Up()
-		time.Sleep(time.Minute)
-		require.NoError(t, held.Check(t.Context()))
-		waiter.Waits(t)
-		require.NoError(t, held.Release(t.Context()))
-		require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
-		bubble.Clean(t, srv, path)
-	})
-}
-
 func TestWithLossOnSuspend_DisconnectEndsTheHoldAndTheNodeGoes(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a, mutex.WithLossOnSuspend())
@@ -185,42 +134,6 @@ func TestWithLossOnSuspend_DisconnectEndsTheHoldAndTheNodeGoes(t *testing.T) {
 		h, err := m.Lock(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, h.Release(t.Context()))
-	})
-}
-
-func TestClose_EndsHoldsAndWaiters(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		held := lock(t, newMutex(t, a))
-		waiters := []*bubble.Attempt{
-			bubble.Start(t.Context(), newMutex(t, b).Lock), bubble.Start(t.Context(), newMutex(t, b).Lock),
-		}
-		third := bubble.Start(t.Context(), newMutex(t, bubble.Dial(t, srv, "c")).Lock)
-		third.Waits(t)
-		require.NoError(t, b.Close())
-		for _, w := range waiters {
-			require.ErrorIs(t, w.Failed(t, 0), zkrecipes.ErrClosed)
-		}
-		require.NoError(t, a.Close())
-		requireLost(t, held, zkrecipes.LossClosed)
-		require.NoError(t, third.Granted(t, 0).Release(t.Context()))
-		bubble.Clean(t, srv, path)
-	})
-}
-
-// CURATOR-45, and row "create reply lost" of Curator's behaviour runs.
-func TestLock_CreateReplyLost_IsOneNodeAndAcquired(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		m := newMutex(t, a)
-		require.NoError(t, lock(t, m).Release(t.Context()))
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.DropReply())
-		h := lock(t, m)
-		require.Len(t, srv.Children(path), 1)
-		n, ok := srv.Node(h.Path())
-		require.True(t, ok)
-		require.EqualValues(t, n.Stat.Czxid, h.Token(), "the token is known although the reply is not")
-		require.NoError(t, h.Check(t.Context()))
-		require.NoError(t, h.Release(t.Context()))
-		bubble.Clean(t, srv, path)
 	})
 }
 
@@ -261,46 +174,6 @@ func TestLock_CreateSentAgain_LateOneGoesWithIt(t *testing.T) {
 		require.Len(t, srv.Children(path), 2)
 		require.NoError(t, h.Release(t.Context()))
 		require.Empty(t, srv.Children(path))
-	})
-}
-
-func TestLock_CreateRequestLost_IsSentAgain(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		m := newMutex(t, a)
-		require.NoError(t, lock(t, m).Release(t.Context()))
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Times: 3}, zktest.DropRequest())
-		h := lock(t, m)
-		require.Len(t, srv.Children(path), 1)
-		require.NoError(t, h.Release(t.Context()))
-		bubble.Clean(t, srv, path)
-	})
-}
-
-// CURATOR-498, 604: a node that is found by its GUID counts only if this session owns it.
-func TestLock_CreateReplyLostAndSessionExpired_NodeOfTheOldSessionIsNoGrant(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		m := newMutex(t, a)
-		require.NoError(t, lock(t, m).Release(t.Context()))
-		old := srv.SessionOf("a")
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.DropReply())
-		srv.Refuse(zktest.Label("a"))
-		try := bubble.Start(t.Context(), m.Lock)
-		try.Waits(t)
-		require.Len(t, srv.Children(path), 1)
-		behind := bubble.Start(t.Context(), newMutex(t, b).Lock)
-		behind.Waits(t)
-		time.Sleep(bubble.Timeout + 4*time.Second) // the session has ended on both sides
-		srv.Accept(zktest.Label("a"))
-		h := behind.Granted(t, 0)
-		time.Sleep(bubble.Timeout)
-		try.Waits(t)
-		require.NotEqual(t, old, srv.SessionOf("a"))
-		require.NoError(t, h.Release(t.Context()))
-		h = try.Granted(t, 0)
-		n, _ := srv.Node(h.Path())
-		require.Equal(t, srv.SessionOf("a"), n.Stat.EphemeralOwner)
-		require.NoError(t, h.Release(t.Context()))
-		bubble.Clean(t, srv, path)
 	})
 }
 
@@ -347,66 +220,6 @@ func TestLock_OldSessionStillOnTheServer_IsNeverGrantedOnItsNode(t *testing.T) {
 	})
 }
 
-// CURATOR-79: an interrupted create left its node forever.
-func TestLock_CancelledInCreate_LeavesNothing(t *testing.T) {
-	answer := func(t *testing.T, srv *zktest.Server, a *conn.Client, fault func(<-chan struct{}) zktest.Action) {
-		m := newMutex(t, a)
-		require.NoError(t, lock(t, m).Release(t.Context()))
-		gate := make(chan struct{})
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, fault(gate))
-		ctx, cancel := context.WithCancel(t.Context())
-		try := bubble.Start(ctx, m.Lock)
-		try.Waits(t)
-		cancel()
-		require.ErrorIs(t, try.Failed(t, 0), context.Canceled, "at once, whatever the server does")
-		close(gate)
-		time.Sleep(time.Second)
-		bubble.Clean(t, srv, path)
-		require.NoError(t, lock(t, m).Release(t.Context()))
-	}
-	t.Run("before it is applied", func(t *testing.T) {
-		pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) { answer(t, srv, a, zktest.DelayUntil) })
-	})
-	t.Run("after it is applied", func(t *testing.T) {
-		pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) { answer(t, srv, a, zktest.HoldReplyUntil) })
-	})
-}
-
-// CURATOR-45: the reply is lost, and the caller gives up before the client is back.
-func TestLock_CreateReplyLostAndCancelledWhileDisconnected_LeavesNothing(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		m := newMutex(t, a)
-		require.NoError(t, lock(t, m).Release(t.Context()))
-		session := srv.SessionOf("a")
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.DropReply())
-		srv.Refuse(zktest.Label("a"))
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		_, err := m.Lock(ctx)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Len(t, srv.Children(path), 1, "nothing can be done about it yet")
-		srv.Accept(zktest.Label("a"))
-		require.NoError(t, bubble.Start(t.Context(), newMutex(t, b).Lock).Granted(t, 3*time.Second).Release(t.Context()))
-		require.Equal(t, session, srv.SessionOf("a"), "in the same session")
-		bubble.Clean(t, srv, path)
-	})
-}
-
-func TestLock_ContainerReapedBeforeTheContenderIsMade_MakesItAgain(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		reaped := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Times: 5},
-			zktest.Before(func(zktest.Request) {
-				if srv.Exists(path) {
-					require.NoError(t, srv.Delete(path))
-					require.NoError(t, srv.Delete("/app"))
-				}
-			}))
-		h := lock(t, newMutex(t, a))
-		require.Equal(t, 5, reaped.Hits())
-		require.NoError(t, h.Release(t.Context()))
-	})
-}
-
 // This is Curator's testContainerCleanup, with a sweep at every instant.
 func TestLock_ContainersAreSweptAllTheTime_IsNotNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -432,54 +245,6 @@ func TestLock_ContainersAreSweptAllTheTime_IsNotNoticed(t *testing.T) {
 	})
 }
 
-func TestLock_ListingFails_OriginalErrorAndNoNode(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: path, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
-		_, err := newMutex(t, a).Lock(t.Context())
-		require.ErrorIs(t, err, zk.ErrNoAuth)
-		require.ErrorContains(t, err, "children "+path)
-		require.Empty(t, srv.Children(path), "gone when Lock has returned")
-	})
-}
-
-func TestLock_OwnNodeDeletedWhileWaiting_QueuesAgainAtTheTail(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
-		a, b, c := bubble.Dial(t, srv, "a"), bubble.Dial(t, srv, "b"), bubble.Dial(t, srv, "c")
-		held := lock(t, newMutex(t, a))
-		second := bubble.Start(t.Context(), newMutex(t, b).Lock)
-		second.Waits(t)
-		third := bubble.Start(t.Context(), newMutex(t, c).Lock)
-		third.Waits(t)
-		require.NoError(t, srv.Delete(srv.Ephemerals(srv.SessionOf("b"))[0]))
-		second.Waits(t)
-		third.Waits(t)
-		require.NoError(t, held.Release(t.Context()))
-		h := third.Granted(t, 0)
-		second.Waits(t)
-		require.NoError(t, h.Release(t.Context()))
-		require.NoError(t, second.Granted(t, 0).Release(t.Context()))
-		bubble.Clean(t, srv, path)
-	})
-}
-
-func TestLock_SessionExpiresWhileWaiting_QueuesAgainInTheNext(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		held := lock(t, newMutex(t, a))
-		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
-		waiter.Waits(t)
-		for range 3 {
-			require.True(t, srv.Expire(srv.SessionOf("b")))
-			time.Sleep(10 * time.Second)
-			waiter.Waits(t)
-			require.Len(t, srv.Children(path), 2)
-		}
-		require.NoError(t, held.Release(t.Context()))
-		require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
-		bubble.Clean(t, srv, path)
-	})
-}
-
 func TestLock_PredecessorLeavesBetweenListAndWatch_IsNotWaitedFor(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		before, _ := srv.Watches()
@@ -491,32 +256,6 @@ func TestLock_PredecessorLeavesBetweenListAndWatch_IsNotWaitedFor(t *testing.T) 
 		time.Sleep(time.Second)
 		now, _ := srv.Watches()
 		require.Equal(t, before, now, "none on a node that never comes back")
-	})
-}
-
-func TestLock_EventLost_GoesOnAfterAWhile(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		held := lock(t, newMutex(t, a))
-		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
-		waiter.Waits(t)
-		require.Equal(t, 1, srv.LoseWatch(zktest.Label("b"), held.Path()))
-		require.NoError(t, held.Release(t.Context()))
-		waiter.Waits(t)
-		require.NoError(t, waiter.Granted(t, 3*bubble.Timeout).Release(t.Context()))
-	})
-}
-
-func TestLock_EventWithoutACause_IsNoGrant(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		held := lock(t, newMutex(t, a))
-		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
-		waiter.Waits(t)
-		for range 5 {
-			require.Equal(t, 1, srv.SendEvent(zktest.Label("b"), zktest.NodeDataChanged, held.Path()))
-			waiter.Waits(t)
-		}
-		require.NoError(t, held.Release(t.Context()))
-		require.NoError(t, waiter.Granted(t, 3*bubble.Timeout).Release(t.Context()))
 	})
 }
 
@@ -546,50 +285,6 @@ func TestRelease_WhileDisconnected_GoesOnAndMayBeRepeated(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, again.Err)
 		require.Equal(t, session, srv.SessionOf("a"), "CURATOR-202: the same session goes on, without the node")
-		bubble.Clean(t, srv, path)
-	})
-}
-
-func TestRelease_DeadContext_Releases(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		held := lock(t, newMutex(t, a))
-		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
-		waiter.Waits(t)
-		// Otherwise the deletion may be done before Release checks.
-		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Delay(time.Second))
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.ErrorIs(t, held.Release(ctx), context.Canceled)
-		require.NoError(t, waiter.Granted(t, time.Second).Release(t.Context()))
-	})
-}
-
-func TestRelease_ReplyLost_IsReleased(t *testing.T) {
-	for name, fault := range map[string]zktest.Action{"reply": zktest.DropReply(), "request": zktest.DropRequest()} {
-		t.Run(name, func(t *testing.T) {
-			pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-				held := lock(t, newMutex(t, a))
-				srv.Intercept(zktest.Match{Op: zktest.OpDelete}, fault)
-				require.NoError(t, held.Release(t.Context()))
-				bubble.Clean(t, srv, path)
-				require.NoError(t, lock(t, newMutex(t, b)).Release(t.Context()))
-			})
-		})
-	}
-}
-
-// CURATOR-209, 42: clean-up that was retried without a pause, or forever.
-func TestRelease_ServerRefuses_IsRepeatedWithPauses(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		held := lock(t, newMutex(t, a))
-		refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.Fail(zktest.CodeQuotaExceeded))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		require.Error(t, held.Release(ctx))
-		assert.Greater(t, refused.Hits(), 10)
-		assert.Less(t, refused.Hits(), 60, "in a minute")
-		refused.Remove()
-		require.NoError(t, held.Release(t.Context()))
 		bubble.Clean(t, srv, path)
 	})
 }

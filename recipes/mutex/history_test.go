@@ -3,7 +3,6 @@ package mutex_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
@@ -80,86 +78,6 @@ func TestLock_HundredGoroutinesShareOneMutex_ExcludeEachOther(t *testing.T) {
 	})
 }
 
-// Connections are cut, and there are partitions, restarts and freezes at random: a holder has always stopped before the
-// next is granted. This does not hold if an operator kills the session, because its holder learns of that when the
-// waiters do.
-func TestLock_UnderFaults_ExcludesInOrderAndLeavesNothing(t *testing.T) {
-	seeds := uint64(12)
-	if testing.Short() || bubble.Race {
-		seeds = 3
-	}
-	for seed := range seeds {
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { underFaults(t, rand.New(rand.NewPCG(seed, 1))) })
-		})
-	}
-}
-
-func underFaults(t *testing.T, random *rand.Rand) {
-	srv := zktest.Run(t, zktest.InMemory())
-	labels := []string{"a", "b", "c"}
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Minute)
-	defer stop()
-	var rec check.Recorder
-	var set check.Set
-	var wg sync.WaitGroup
-	for _, label := range labels {
-		m := newMutex(t, bubble.Dial(t, srv, label))
-		for i := range 3 {
-			who := fmt.Sprint(label, i)
-			mine := rand.New(rand.NewPCG(random.Uint64(), 2))
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					waiting, cancel := context.WithTimeout(ctx, time.Duration(mine.IntN(60_000)+100)*time.Millisecond)
-					_ = section(waiting, &rec, &set, m, who, time.Duration(mine.IntN(20_000))*time.Millisecond)
-					cancel()
-				}
-			})
-		}
-	}
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			time.Sleep(time.Duration(random.IntN(20_000)) * time.Millisecond)
-			pause := time.Duration(random.IntN(25_000)) * time.Millisecond
-			who := zktest.Label(labels[random.IntN(len(labels))])
-			switch random.IntN(6) {
-			case 0:
-				srv.Cut(who)
-			case 1:
-				srv.Stall(who, zktest.Direction(random.IntN(3)))
-				time.Sleep(pause)
-				srv.Heal(zktest.Everyone)
-			case 2:
-				srv.Restart()
-			case 3:
-				srv.Down()
-				time.Sleep(pause)
-				srv.Up()
-			case 4:
-				srv.Freeze()
-				time.Sleep(pause)
-				srv.Thaw()
-			case 5:
-				fault := []zktest.Action{zktest.DropReply(), zktest.DropRequest()}[random.IntN(2)]
-				op := []zktest.Op{zktest.OpCreate, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData}[random.IntN(4)]
-				srv.Intercept(zktest.Match{Op: op}, fault)
-			}
-		}
-	})
-	wg.Wait()
-	holds := requireSound(t, &rec, &set)
-	lost := 0
-	for _, h := range holds {
-		if h.Lost {
-			lost++
-		}
-	}
-	t.Logf("%d holds, %d lost, %d updates", len(holds), lost, len(set.Updates()))
-	require.Greater(t, len(holds), 50)
-	time.Sleep(time.Minute)
-	bubble.Clean(t, srv, path)
-}
-
 // Each of them queues, watches and leaves. In the end only the watch that they share with the holder is left.
 func TestLock_HundredThousandCancelled_LeaveOneWatchNoNodeAndNoGoroutine(t *testing.T) {
 	total := 100_000
@@ -194,34 +112,5 @@ func TestLock_HundredThousandCancelled_LeaveOneWatchNoNodeAndNoGoroutine(t *test
 		require.InDelta(t, before, bubble.Goroutines(), 2)
 		require.NoError(t, held.Release(t.Context()))
 		require.NoError(t, lock(t, m).Release(t.Context()))
-	})
-}
-
-func TestLock_ManyWaiters_AreServedInOrder(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		const waiters = 1000
-		held := lock(t, newMutex(t, a))
-		m := newMutex(t, b)
-		var mu sync.Mutex
-		var tokens []zkrecipes.Token
-		var wg sync.WaitGroup
-		for range waiters {
-			wg.Go(func() {
-				h, err := m.Lock(t.Context())
-				if !assert.NoError(t, err) {
-					return
-				}
-				mu.Lock()
-				tokens = append(tokens, h.Token())
-				mu.Unlock()
-				assert.NoError(t, h.Release(t.Context()))
-			})
-		}
-		synctest.Wait()
-		require.NoError(t, held.Release(t.Context()))
-		wg.Wait()
-		require.IsIncreasing(t, tokens)
-		require.Len(t, tokens, waiters)
-		bubble.Clean(t, srv, path)
 	})
 }

@@ -10,7 +10,7 @@ import (
 
 // Locker returns a [sync.Locker] for code that requires one. Every Lock uses ctx. Because a sync.Locker can't return an
 // error, its Lock panics with the error instead, for example if ctx is done first. Nor can it report that the lock was
-// lost, so prefer [Mutex.Lock] or [Mutex.Do] in code that you can change.
+// lost, so prefer [Mutex.Lock] or [Mutex.Do] in code you can change.
 //
 // Unlock panics if the mutex isn't locked. It waits for the server's answer until ctx is done.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {

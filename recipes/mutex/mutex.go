@@ -34,10 +34,10 @@ func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 // at most 100 bytes long and isn't sent to ZooKeeper. Use only a few, because each has its own metrics.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
-// WithReentrance lets calls on this Mutex nest. If a call's context descends from a live hold that the same client has
-// on the same path, the call immediately returns another hold on the same contender. Without this option, Lock fails
-// there with ErrDeadlock, and TryLock with a BusyError. Note that goroutines that lock with the same hold's context
-// then hold the lock together.
+// WithReentrance lets calls on this Mutex nest. If a call's context is derived from a live hold that the same client
+// has on the same path, the call immediately returns another hold on the same contender. Without this option, Lock
+// fails there with ErrDeadlock, and TryLock with a BusyError. Note that goroutines that lock with the same hold's
+// context then hold the lock together.
 //
 // The mutex is free once every hold on the contender has been released. These holds share one token, and if one of them
 // is lost, all of them are. Their other options are those of the Mutex that was locked first.
@@ -47,8 +47,9 @@ func WithReentrance() Option { return recipe.Reentrance[*config]() }
 
 // WithKazoo makes the mutex take kazoo's contenders into account, so that Python programs can share it. The option is
 // off by default. For exclusion to work in both directions, kazoo must also see our contenders: pass
-// extra_lock_patterns=["lock-"] to each Lock there, or else both sides hold the lock. Use the option in every program
-// on the path, because a program without it fails with ErrForeignContender when it meets a kazoo contender.
+// extra_lock_patterns=["lock-"] to each Lock there, or else both sides can hold the lock at the same time. Use the
+// option in every program on the path, because a program without it fails with ErrForeignContender when it meets a
+// kazoo contender.
 //
 // A holder that uses kazoo can't be revoked. A missing path is created as a plain node instead of a container.
 //
@@ -82,7 +83,7 @@ var entry = znode.Entry{Kind: znode.Lock, Rule: znode.First, As: "mutex"}
 // a context with a deadline. The deadline doesn't limit the hold, whose context inherits only ctx's values. The package
 // documentation describes what the holder's reads see.
 //
-// Errors: [*zkrecipes.WaitError] if ctx is done first; ErrDeadlock, immediately, if ctx descends from a live hold on
+// Errors: [*zkrecipes.WaitError] if ctx is done first; ErrDeadlock, immediately, if ctx is derived from a live hold on
 // the same path, unless [WithReentrance] applies; ErrForeignContender; ErrSequenceExhausted; ErrClosed; or the server's
 // error.
 //
@@ -94,13 +95,13 @@ func (m *Mutex) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
 // TryLock is like [Mutex.Lock], but fails instead of waiting for other contenders. A call that fails leaves no node
 // behind in ZooKeeper, unless ctx is done before the node is deleted.
 //
-// Errors: [*zkrecipes.BusyError] if there is a holder or a waiter, even if ctx descends from that hold, unless
+// Errors: [*zkrecipes.BusyError] if there is a holder or a waiter, even if ctx is derived from that hold, unless
 // [WithReentrance] applies; otherwise the same as for Lock.
 func (m *Mutex) TryLock(ctx context.Context) (*zkrecipes.Hold, error) { return m.queue.Try(ctx, entry) }
 
-// Do locks the mutex, calls fn, and unlocks the mutex when fn returns or panics. The context passed to fn descends from
-// the hold, and is canceled when the hold ends or ctx is done, whichever comes first. If Do returns nil, the mutex was
-// held from fn's first statement to its last.
+// Do locks the mutex, calls fn, and unlocks the mutex when fn returns or panics. The context passed to fn is derived
+// from the hold, and is canceled when the hold ends or ctx is done, whichever comes first. If Do returns nil, the mutex
+// was held throughout the call to fn.
 //
 // Errors: those from Lock, in which case fn isn't called; or an error from fn, joined with a [*zkrecipes.LostError] if
 // the hold was lost before fn returned. If fn's error only reports that its context was canceled, the joined error has
@@ -111,7 +112,7 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipe
 
 // Run is like [Mutex.Do], but starts over whenever the hold is lost: it waits for fn to return, locks again, and calls
 // fn with the new hold, whose token is larger. This means that fn must be able to start over as well. If Run returns
-// nil, the mutex was held from the first statement of the last call to fn until its last.
+// nil, the mutex was held throughout the final call to fn.
 //
 // If a hold lasted less than a second, Run backs off before it locks again. The pause is 50 ms the first time and
 // doubles each time up to 5 seconds, plus or minus a random amount of up to half. A longer hold resets the backoff.
@@ -139,9 +140,9 @@ func (m *Mutex) Path() string { return m.queue.Path() }
 // Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; or the server's error.
 func (m *Mutex) Queue(ctx context.Context) ([]zkrecipes.Participant, error) { return m.queue.List(ctx) }
 
-// Revoke asks the holder to release the mutex by closing the [zkrecipes.Hold.Revoked] channel of its hold. Whether and
-// when to comply is up to the holder. If nobody holds the mutex, Revoke is a no-op. Since the request replaces the
-// holder's data, the holder's name no longer appears in [Mutex.Queue].
+// Revoke asks the holder to release the mutex, by closing its hold's [zkrecipes.Hold.Revoked] channel. Whether and when
+// to comply is up to the holder. If nobody holds the mutex, Revoke is a no-op. Since the request replaces the holder's
+// data, the holder's name no longer appears in [Mutex.Queue].
 //
 // Errors: a holder that uses kazoo, because it can't be asked; ErrUnknownOutcome if the reply was lost, after which you
 // can call Revoke again; otherwise the same as for [Mutex.Queue].

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +17,6 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
-	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -119,8 +117,7 @@ func TestLock_ForeignChildren_AreSkippedAndReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		c := bubble.Dial(t, srv, "a",
-			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		c := bubble.Dial(t, srv, "a", bubble.Warnings(&log))
 		m := newMutex(t, c)
 		require.NoError(t, lock(t, m).Release(t.Context()))
 		synctest.Wait()
@@ -186,31 +183,6 @@ func TestLock_Cost_IsAsPromised(t *testing.T) {
 	})
 }
 
-func TestRelease_WakesExactlyOneWaiter(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		held := lock(t, newMutex(t, a))
-		m := newMutex(t, b)
-		var waiters []*bubble.Attempt
-		for range 50 {
-			p := bubble.Start(t.Context(), m.Lock)
-			p.Waits(t)
-			waiters = append(waiters, p)
-		}
-		lists := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
-		require.NoError(t, held.Release(t.Context()))
-		h := waiters[0].Granted(t, 0)
-		require.Zero(t, lists.Hits(), "the event grants the waiter that is next")
-		for _, p := range waiters[1:] {
-			p.Waits(t)
-		}
-		require.NoError(t, h.Release(t.Context()))
-		for _, p := range waiters[1:] {
-			require.NoError(t, p.Granted(t, 0).Release(t.Context()))
-		}
-		bubble.Clean(t, srv, path)
-	})
-}
-
 func TestTryLock_Busy_NamesTheHolderAndLeavesNothing(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		began := time.Now()
@@ -232,47 +204,6 @@ func TestTryLock_Busy_NamesTheHolderAndLeavesNothing(t *testing.T) {
 		h, err := newMutex(t, b).TryLock(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, h.Release(t.Context()))
-	})
-}
-
-// Two tries can both see a free lock. The one that comes second must notice that.
-func TestTryLock_OvertakenBetweenLookAndCreate_LeavesNothing(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		m := newMutex(t, a)
-		require.NoError(t, lock(t, m).Release(t.Context()))
-		var held *zkrecipes.Hold
-		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpCreate, Path: "lock-"},
-			zktest.Before(func(zktest.Request) { held = lock(t, m) }))
-		_, err := newMutex(t, b).TryLock(t.Context())
-		require.ErrorIs(t, err, zkrecipes.ErrLocked)
-		require.Len(t, srv.Children(path), 1, "gone when TryLock has returned")
-		require.NoError(t, held.Release(t.Context()))
-	})
-}
-
-func TestLock_ContextEnds_NamesThePlaceAndTheHolder(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		held := lock(t, newMutex(t, a))
-		m := newMutex(t, b)
-		second := bubble.Start(t.Context(), m.Lock)
-		second.Waits(t)
-		enough := errors.New("enough")
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, enough)
-		defer cancel()
-		began := time.Now()
-		_, err := m.Lock(ctx)
-		assert.Equal(t, 30*time.Second, time.Since(began))
-		require.ErrorIs(t, err, enough)
-		var waited *zkrecipes.WaitError
-		require.ErrorAs(t, err, &waited)
-		assert.Equal(t, 3, waited.Position)
-		assert.Equal(t, 3, waited.Of)
-		assert.Equal(t, "a", waited.Holder.Name)
-		assert.Equal(t, held.Token(), waited.Holder.Token)
-		synctest.Wait()
-		require.Len(t, srv.Children(path), 2)
-		require.NoError(t, held.Release(t.Context()))
-		require.NoError(t, second.Granted(t, 0).Release(t.Context()))
 	})
 }
 
@@ -428,39 +359,6 @@ func TestDo_HoldsForTheBodyAndReleases(t *testing.T) {
 	})
 }
 
-func TestDo_CallerCancels_BodyEndsBeforeTheRelease(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		why := errors.New("why")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Minute, func() { cancel(why) })
-		err := newMutex(t, a).Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
-			<-ctx.Done()
-			require.NoError(t, h.Err(), "the hold lives until the body has returned")
-			time.Sleep(time.Second)
-			require.Len(t, srv.Children(path), 1)
-			return context.Cause(ctx)
-		})
-		require.Equal(t, why, err)
-		require.Empty(t, srv.Children(path), "removed although the context had ended")
-	})
-}
-
-func TestDo_Lost_BodyIsToldAndBothErrorsAreReturned(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		failed := errors.New("failed")
-		err := newMutex(t, a).Do(t.Context(), func(ctx context.Context, _ *zkrecipes.Hold) error {
-			srv.Expire(srv.SessionOf("a"))
-			<-ctx.Done()
-			require.ErrorIs(t, context.Cause(ctx), zkrecipes.ErrLost)
-			return failed
-		})
-		require.ErrorIs(t, err, failed)
-		var lost *zkrecipes.LostError
-		require.ErrorAs(t, err, &lost)
-		require.Contains(t, []zkrecipes.LossReason{zkrecipes.LossExpired, zkrecipes.LossNodeDeleted}, lost.Reason)
-	})
-}
-
 // Curator forgets the listener with every release, and never notifies the second round.
 func TestRevoke_IsDeliveredInEveryRound(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
@@ -498,27 +396,6 @@ func TestRevoke_OnAWaiter_IsToldWithTheGrant(t *testing.T) {
 		h := waiter.Granted(t, 0)
 		<-h.Revoked()
 		require.NoError(t, h.Release(t.Context()))
-	})
-}
-
-func TestQueue_ListsHolderFirst(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		m := newMutex(t, a)
-		list, err := m.Queue(t.Context())
-		require.NoError(t, err)
-		require.Empty(t, list)
-		held := lock(t, m)
-		waiter := bubble.Start(t.Context(), newMutex(t, b, mutex.WithData([]byte("me"))).Lock)
-		waiter.Waits(t)
-		list, err = m.Queue(t.Context())
-		require.NoError(t, err)
-		require.Len(t, list, 2)
-		assert.Equal(t, held.Path(), list[0].Path)
-		assert.Equal(t, "a", list[0].Name)
-		assert.Equal(t, "me", list[1].Name)
-		assert.Equal(t, srv.SessionOf("b"), list[1].Session)
-		require.NoError(t, held.Release(t.Context()))
-		require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
 	})
 }
 
@@ -562,27 +439,6 @@ func TestLocker_Locks(t *testing.T) {
 		cancel()
 		require.Panics(t, dead.Lock)
 		require.Panics(t, dead.Lock, "again: a failed Lock holds nothing")
-	})
-}
-
-func TestLock_AndElectionWithSelectorLayout_ExcludeEachOther(t *testing.T) {
-	pair(t, func(t *testing.T, _ *zktest.Server, a, b *conn.Client) {
-		held := lock(t, newMutex(t, a))
-		e, err := election.New(b, path, election.WithLayout(election.Selector))
-		require.NoError(t, err)
-		term := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
-			term, err := e.Campaign(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return term.Hold, nil
-		})
-		term.Waits(t)
-		require.NoError(t, held.Release(t.Context()))
-		h := term.Granted(t, 0)
-		_, err = newMutex(t, a).TryLock(t.Context())
-		require.ErrorIs(t, err, zkrecipes.ErrLocked)
-		require.NoError(t, h.Release(t.Context()))
 	})
 }
 
@@ -652,13 +508,6 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 			require.ErrorContains(t, err, c.says, "path %q", c.path)
 			require.ErrorContains(t, err, "mutex: ")
 		}
-		_, err := mutex.New(nil, path)
-		require.ErrorContains(t, err, "client is nil")
-		large := newMutex(t, a, mutex.WithData(make([]byte, 1<<20)))
-		_, err = large.Lock(t.Context())
-		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
-		_, err = large.TryLock(t.Context())
-		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		require.Zero(t, sent.Hits())
 
 		m := newMutex(t, b)
@@ -674,60 +523,6 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 			require.ErrorIs(t, call(), zkrecipes.ErrClosed, name)
 		}
 		require.Equal(t, closing, sent.Hits())
-	})
-}
-
-func TestLock_SequenceAtItsEnd_IsAnErrorAndNeverAGrant(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		m := newMutex(t, a)
-		require.NoError(t, lock(t, m).Release(t.Context()))
-		require.NoError(t, srv.SetCversion(path, 1<<31-3))
-		for _, suffix := range []string{"2147483645", "2147483646"} {
-			h := lock(t, m)
-			require.True(t, strings.HasSuffix(h.Path(), suffix), h.Path())
-			require.NoError(t, h.Release(t.Context()))
-		}
-		for range 3 {
-			_, err := m.Lock(t.Context())
-			require.ErrorIs(t, err, zkrecipes.ErrSequenceExhausted)
-		}
-		_, err := newMutex(t, b).TryLock(t.Context())
-		require.ErrorIs(t, err, zkrecipes.ErrSequenceExhausted)
-		bubble.Clean(t, srv, path)
-		require.NoError(t, srv.Delete(path)) // as the error recommends
-		require.NoError(t, lock(t, m).Release(t.Context()))
-	})
-}
-
-func TestWithoutContainers_ParentsArePlain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory(), zktest.WithoutContainers())
-		h := lock(t, newMutex(t, bubble.Dial(t, srv, "a")))
-		n, ok := srv.Node(path)
-		require.True(t, ok)
-		require.False(t, n.Container)
-		require.NoError(t, h.Release(t.Context()))
-	})
-}
-
-func TestHold_Txn_GuardsWrites(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		_, err := srv.Create("/data", []byte("old"), zktest.Persistent)
-		require.NoError(t, err)
-		h := lock(t, newMutex(t, a))
-		write := func(text string) error {
-			_, err := h.Txn(t.Context(), zkrecipes.OpSet("/data", []byte(text), -1))
-			return err
-		}
-		require.NoError(t, write("new"))
-		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Before(func(zktest.Request) {
-			require.NoError(t, srv.Delete(h.Path())) // at the last moment
-		}))
-		require.ErrorIs(t, write("stale"), zkrecipes.ErrFenced)
-		require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
-		require.ErrorIs(t, write("later"), zkrecipes.ErrFenced)
-		n, _ := srv.Node("/data")
-		require.Equal(t, "new", string(n.Data))
 	})
 }
 

@@ -16,14 +16,14 @@ import (
 //
 // A node at the path is ours if this session owns it and its czxid is that of our create, or if the reply to a create
 // of this session was lost. No other Node of the client creates nodes there; see client.Client.Claim. Sets and deletes
-// name the version that was read of such a node. ZooKeeper cannot compare a czxid, which leaves one case: another
+// of such a node name the version that was read. ZooKeeper cannot compare a czxid, which leaves one case: another
 // client deletes our node and creates its own with the same version, between our read and our write. Our nodes start at
-// version 1, the nodes of others mostly at 0.
+// version 1, those of others mostly at 0.
 type keeper struct {
 	*Node
 	session *session.Session
 	czxid   int64          // of our node; 0 if there is none
-	seen    State          // what the newest read reported about our node
+	seen    State          // what the latest read reported about our node
 	wrote   int            // the number of the data that it was last given
 	doubt   bool           // a create may have been applied without an answer
 	taken   bool           // the node of another session was there at the last read
@@ -37,7 +37,7 @@ const rounds = 8
 // keep ensures that the node exists with our data. It returns the reading that confirms this.
 //
 // Errors: ErrDeleted, errOverwritten or errUnsettled, all of which are retried after a pause; *TakenError, with a
-// reading whose watch fires when the other node changes; the error of the server.
+// reading whose watch fires when the other node changes; the server's error.
 func (k *keeper) keep(ctx context.Context) (*session.Age, error) {
 	look := k.czxid != 0 || k.taken // if false, a create takes one round trip
 	for range rounds {
@@ -90,8 +90,8 @@ func (k *keeper) owns(stat zk.Stat) bool {
 	return stat.EphemeralOwner == k.session.ID() && (stat.Czxid == k.czxid || k.doubt)
 }
 
-// meet handles a node that is not ours: it deletes one of an earlier session of ours, and others if the caller agrees.
-// It returns nil if the path has to be read again.
+// meet handles a node that is not ours: it deletes one left by an earlier session of ours, and any other if the caller
+// agrees. It returns nil if the path has to be read again.
 func (k *keeper) meet(ctx context.Context, data []byte, stat zk.Stat) error {
 	k.taken = true
 	if !k.client.WasOurs(stat.EphemeralOwner) && (k.replace == nil || !k.replace(data, stat)) {
@@ -149,7 +149,7 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 }
 
 // write replaces the data of our node. It also returns nil if the path has to be read again because a reply was lost,
-// or another client was faster.
+// or another client changed the node first.
 func (k *keeper) write(ctx context.Context, found, want []byte, number int, version int32) error {
 	if bytes.Equal(found, want) {
 		return nil // only the reading was not current

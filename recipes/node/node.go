@@ -293,7 +293,7 @@ func (n *Node) finish(why error) {
 	}
 }
 
-// await blocks until isDone returns true; isDone is called with mu held. An answer of the server about data with a
+// await blocks until isDone returns true; isDone is called with mu held. An answer from the server about data with a
 // lower number does not count.
 //
 // Errors: why the server refuses the node; why the Node has ended; the cause of ctx, with what the call was waiting

@@ -154,12 +154,9 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 		c := bubble.Dial(t, srv, "a")
 		requests := bubble.Requests(srv)
 		for want, f := range map[string]func() (*node.Node, error){
-			"node: client is nil: want one made by conn.Dial": func() (*node.Node, error) { return node.New(nil, path, nil) },
-			"is relative":         func() (*node.Node, error) { return node.New(c, "app", nil) },
-			"is the root":         func() (*node.Node, error) { return node.New(c, "/", nil) },
-			"too large":           func() (*node.Node, error) { return node.New(c, path, make([]byte, 2<<20)) },
-			"the function is nil": func() (*node.Node, error) { return node.New(c, path, nil, node.WithReplace(nil)) },
-			"option 0 is nil":     func() (*node.Node, error) { return node.New(c, path, nil, nil) },
+			"is relative": func() (*node.Node, error) { return node.New(c, "app", nil) },
+			"is the root": func() (*node.Node, error) { return node.New(c, "/", nil) },
+			"too large":   func() (*node.Node, error) { return node.New(c, path, make([]byte, 2<<20)) },
 		} {
 			_, err := f()
 			require.ErrorContains(t, err, want)
@@ -233,26 +230,6 @@ func TestNode_IsOursWithItsData(t *testing.T) {
 		require.ErrorIs(t, n.Set(t.Context(), nil), zkrecipes.ErrClosed)
 		require.ErrorIs(t, n.State().Err, zkrecipes.ErrClosed)
 	})
-}
-
-// A node found in our session is ours, and no second one is created.
-func TestCreate_ReplyLost(t *testing.T) {
-	for name, action := range map[string]zktest.Action{"request": zktest.DropRequest(), "reply": zktest.DropReply()} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server) {
-				c := bubble.Dial(t, srv, "a")
-				require.NoError(t, ready(t, keepOf(t, c, "0")).Close(t.Context()))
-				session := srv.SessionOf("a")
-				rule := srv.Intercept(creates(), action)
-				n := ready(t, keepOf(t, c, "1"))
-				require.Equal(t, 1, rule.Hits())
-				requireNode(t, srv, n, "1")
-				require.Equal(t, session, srv.SessionOf("a"))
-				require.NoError(t, n.Close(t.Context()))
-				require.False(t, srv.Exists(path))
-			})
-		})
-	}
 }
 
 // The node of the dead session is not mistaken for ours.
@@ -413,20 +390,6 @@ func TestSession_OfBefore_AnotherClientIsFaster(t *testing.T) {
 	}
 }
 
-// The node is deleted once, by hand.
-func TestDeleted_IsMadeAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		n := ready(t, keep(t, srv, "1"))
-		l := follow(t, n)
-		time.Sleep(time.Minute)
-		first := n.State().Czxid
-		require.NoError(t, srv.Delete(path))
-		requireNode(t, srv, n, "1")
-		require.Greater(t, n.State().Czxid, first)
-		require.Equal(t, n.State().Czxid, l.last().Czxid)
-	})
-}
-
 // The session ends before the node is created again in it. The node is created in the next session.
 func TestDeleted_SessionEndsMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -528,18 +491,6 @@ func TestEvents_Lost(t *testing.T) {
 		require.Equal(t, 1, srv.LoseWatch(zktest.Label("a"), path))
 		require.NoError(t, srv.Delete(path))
 		time.Sleep(3 * bubble.Timeout)
-		requireNode(t, srv, n, "1")
-	})
-}
-
-// The node disappears before its watch can be set.
-func TestDeleted_BeforeItIsWatched(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData}, zktest.Before(func(zktest.Request) {
-			require.NoError(t, srv.Delete(path))
-		}))
-		n := ready(t, keep(t, srv, "1"))
-		time.Sleep(time.Second)
 		requireNode(t, srv, n, "1")
 	})
 }
@@ -909,18 +860,6 @@ func TestClose_DuringTheCreate(t *testing.T) {
 	}
 }
 
-// The node is reread after the reply to the delete was lost.
-func TestClose_ReplyLost(t *testing.T) {
-	for _, action := range []zktest.Action{zktest.DropRequest(), zktest.DropReply()} {
-		inBubble(t, func(t *testing.T, srv *zktest.Server) {
-			n := ready(t, keep(t, srv, "1"))
-			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete}, action)
-			require.NoError(t, n.Close(t.Context()))
-			require.False(t, srv.Exists(path))
-		})
-	}
-}
-
 // Another client has taken the path between the last read and Close.
 func TestClose_OtherMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -957,8 +896,7 @@ func TestClose_WhileCutOff(t *testing.T) {
 func TestClose_BetweenSessions(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var log bubble.Buffer
-		a := bubble.Dial(t, srv, "a",
-			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		a := bubble.Dial(t, srv, "a", bubble.Warnings(&log))
 		n := ready(t, keepOf(t, a, "1"))
 		srv.Refuse(zktest.Label("a"))
 		srv.Cut(zktest.Label("a"))
@@ -1109,18 +1047,6 @@ func TestSet_NodeOfAnotherSession(t *testing.T) {
 		found, _ := srv.Node(path)
 		require.Equal(t, "theirs", string(found.Data))
 	})
-}
-
-// The same bytes may be written twice, but no others.
-func TestSet_ReplyLost(t *testing.T) {
-	for _, action := range []zktest.Action{zktest.DropRequest(), zktest.DropReply()} {
-		inBubble(t, func(t *testing.T, srv *zktest.Server) {
-			n := ready(t, keep(t, srv, "1"))
-			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData}, action)
-			require.NoError(t, n.Set(t.Context(), []byte("2")))
-			requireNode(t, srv, n, "2")
-		})
-	}
 }
 
 // The node exists, with its previous data.

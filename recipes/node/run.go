@@ -10,9 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// run is the goroutine of a Node: it keeps the node in one session after another. ctx ends with the Node, client with
-// the client. It does not use [client.Client.InSessions], because it reports the state of the node after refused
-// credentials and after each end of a session.
+// run is the goroutine of a Node: it keeps the node in one session after another. ctx ends with the Node, and the
+// context client with the client. It does not use [client.Client.InSessions], because it reports the state of the node
+// after refused credentials and after each end of a session.
 func (n *Node) run(ctx, client context.Context) {
 	for ctx.Err() == nil {
 		_, n.trying = n.desired()

@@ -46,8 +46,8 @@
 //
 // # Nested locking
 //
-// Ownership follows the context, within one client and its Subs. A call whose context descends from a live hold on the
-// same path never waits for its own caller. What it does instead depends on the kinds of the two locks:
+// Ownership follows the context, within one client and its Subs. A call whose context is derived from a live hold on
+// the same path never waits for its own caller. What it does instead depends on the kinds of the two locks:
 //
 //   - A write inside a write immediately fails with ErrDeadlock. With [WithReentrance], it returns another hold on the
 //     same node instead. You have to opt in because goroutines that share the first hold's context then hold the lock

@@ -34,7 +34,7 @@ func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 // at most 100 bytes long and isn't sent to ZooKeeper. Use only a few, because each has its own metrics.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
-// WithReentrance lets calls to Lock on this RWLock nest. If a call's context descends from a live write hold that the
+// WithReentrance lets calls to Lock on this RWLock nest. If a call's context is derived from a live write hold that the
 // same client has on the same path, the call immediately returns another hold on the same contender. Without this
 // option, Lock fails there with ErrDeadlock, and TryLock with a BusyError. Note that goroutines that lock with the same
 // hold's context then hold the lock together.
@@ -49,8 +49,8 @@ func WithReentrance() Option { return recipe.Reentrance[*config]() }
 // WithKazoo makes the lock take kazoo's contenders into account, so that Python programs can share it. The option is
 // off by default. For exclusion to work in both directions, kazoo must also see our contenders: pass
 // extra_lock_patterns=["__WRIT__", "__READ__"] to each WriteLock there, and ["__WRIT__"] to each ReadLock, or else both
-// sides hold the lock. Use the option in every program on the path, because a program without it fails with
-// ErrForeignContender when it meets a kazoo contender.
+// sides can hold the lock at the same time. Use the option in every program on the path, because a program without it
+// fails with ErrForeignContender when it meets a kazoo contender.
 //
 // A holder that uses kazoo can't be revoked. A missing path is created as a plain node instead of a container.
 //
@@ -86,10 +86,10 @@ type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
 // values. The package documentation describes what the holder's reads see, and what happens if the session ends while
 // Lock waits.
 //
-// Errors: ErrUpgrade, immediately, if ctx descends from a live read hold, and from no write hold, on the same path;
-// ErrDeadlock, immediately, if ctx descends from a live write hold on the same path, unless [WithReentrance] applies,
-// or from any hold that another client has on it; [*zkrecipes.WaitError] if ctx is done first; ErrForeignContender;
-// ErrSequenceExhausted; ErrClosed; or the server's error.
+// Errors: ErrUpgrade, immediately, if ctx is derived from a live read hold, but not from a write hold, on the same
+// path; ErrDeadlock, immediately, if ctx is derived from a live write hold on the same path, unless [WithReentrance]
+// applies, or from any hold that another client has on it; [*zkrecipes.WaitError] if ctx is done first;
+// ErrForeignContender; ErrSequenceExhausted; ErrClosed; or the server's error.
 //
 // Source: ZooKeeper's recipe "Shared Locks"; Curator's InterProcessReadWriteLock.
 func (l *RWLock) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
@@ -111,11 +111,11 @@ func (l *RWLock) write(ctx context.Context, acquire acquire) (*zkrecipes.Hold, e
 	return acquire(ctx, asWriter)
 }
 
-// RLock blocks until all writers ahead of the caller have left the queue; later writers wait behind it. If ctx descends
-// from a live read hold on the same path, RLock immediately returns another hold on the same contender.
+// RLock blocks until all writers ahead of the caller have left the queue; later writers wait behind it. If ctx is
+// derived from a live read hold on the same path, RLock immediately returns another hold on the same contender.
 //
-// If ctx descends from a live write hold, RLock downgrades: it immediately grants the read hold, in the writer's place
-// in the queue and with its token. When you then release the write hold, waiting readers acquire the lock, but no
+// If ctx is derived from a live write hold, RLock downgrades: it immediately grants the read hold, in the writer's
+// place in the queue and with its token. When you then release the write hold, waiting readers acquire the lock, but no
 // writer does until you release the read hold too. This lets you keep reading what you have just written.
 //
 // In all other respects RLock is like [RWLock.Lock].
@@ -146,9 +146,9 @@ func (l *RWLock) read(ctx context.Context, acquire acquire) (*zkrecipes.Hold, er
 	return acquire(ctx, asReader)
 }
 
-// Do acquires the write lock, calls fn, and unlocks when fn returns or panics. The context passed to fn descends from
+// Do acquires the write lock, calls fn, and unlocks when fn returns or panics. The context passed to fn is derived from
 // the hold, and is canceled when the hold ends or ctx is done, whichever comes first. If Do returns nil, the lock was
-// held from fn's first statement to its last.
+// held throughout the call to fn.
 //
 // Errors: those from [RWLock.Lock], in which case fn isn't called; or an error from fn, joined with a
 // [*zkrecipes.LostError] if the hold was lost before fn returned. If fn's error only reports that its context was
@@ -164,7 +164,7 @@ func (l *RWLock) RDo(ctx context.Context, fn func(ctx context.Context, h *zkreci
 
 // Run is like [RWLock.Do], but starts over whenever the hold is lost: it waits for fn to return, locks again, and calls
 // fn with the new hold, whose token is larger. This means that fn must be able to start over as well. If Run returns
-// nil, the lock was held from the first statement of the last call to fn until its last.
+// nil, the lock was held throughout the final call to fn.
 //
 // If a hold lasted less than a second, Run backs off before it locks again. The pause is 50 ms the first time and
 // doubles each time up to 5 seconds, plus or minus a random amount of up to half. A longer hold resets the backoff.
@@ -189,14 +189,14 @@ func (l *RWLock) Part() zkrecipes.Part { return l.part(l.Lock) }
 // RPart is like [RWLock.Part], but returns the read lock.
 func (l *RWLock) RPart() zkrecipes.Part { return l.part(l.RLock) }
 
-// part returns both locks with one kind, because a caller that wants both would wait for itself.
+// part gives both locks the same kind, because a caller that wants both would wait for itself.
 func (l *RWLock) part(acquire func(context.Context) (*zkrecipes.Hold, error)) zkrecipes.Part {
 	return hold.Part{Client: l.queue.Client(), Path: l.queue.Path(), Kind: znode.Write, Acquire: acquire}.Public()
 }
 
-// Revoke asks the writer or all readers that hold the lock to release it, by closing the [zkrecipes.Hold.Revoked]
-// channel of each hold. Whether and when to comply is up to each holder. If nobody holds the lock, Revoke is a no-op.
-// Since the request replaces the holders' data, their names no longer appear in [RWLock.Queue].
+// Revoke asks the writer or all readers that hold the lock to release it, by closing each hold's
+// [zkrecipes.Hold.Revoked] channel. Whether and when to comply is up to each holder. If nobody holds the lock, Revoke
+// is a no-op. Since the request replaces the holders' data, their names no longer appear in [RWLock.Queue].
 //
 // Errors: a holder that uses kazoo, because it can't be asked; ErrUnknownOutcome if a reply was lost, after which you
 // can call Revoke again; otherwise the same as for [RWLock.Queue].

@@ -334,22 +334,6 @@ func TestRLock_ManyBehindOneWriter_AreLetInTogether(t *testing.T) {
 	})
 }
 
-// Curator's testLockPath.
-func TestHold_SessionOfTheWriterKilled_ReaderEntersAndTheWriterIsTold(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		writer := held(t, t.Context(), newLock(t, a).Lock)
-		reader := bubble.Start(t.Context(), newLock(t, b).RLock)
-		reader.Waits(t)
-		require.True(t, srv.Exists(writer.Path()))
-		srv.Expire(srv.SessionOf("a"))
-		require.False(t, srv.Exists(writer.Path()))
-		<-writer.Done()
-		require.ErrorIs(t, writer.Err(), zkrecipes.ErrLost)
-		require.ErrorIs(t, writer.Release(t.Context()), zkrecipes.ErrLost)
-		release(t, reader.Granted(t, time.Second))
-	})
-}
-
 func TestHold_NodeDeletedByAnother_IsLost(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		l := newLock(t, a)
@@ -360,26 +344,6 @@ func TestHold_NodeDeletedByAnother_IsLost(t *testing.T) {
 		require.ErrorIs(t, writer.Err(), zkrecipes.ErrLost)
 		require.NoError(t, reader.Err(), "it has a node of its own")
 		release(t, reader)
-	})
-}
-
-// CURATOR-45, for both kinds, and for the downgrade, whose create is not sequential.
-func TestReplyLost_IsOneNode(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		l := newLock(t, a)
-		release(t, held(t, t.Context(), l.Lock))
-		lose := func() { srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "__"}, zktest.DropReply()) }
-		acquire := func(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error)) *zkrecipes.Hold {
-			lose()
-			return bubble.Start(ctx, acquire).Granted(t, 5*time.Second)
-		}
-		writer := acquire(t.Context(), l.Lock)
-		reader := acquire(writer.Context(), l.RLock)
-		require.Len(t, srv.Children(path), 2)
-		release(t, writer)
-		release(t, reader)
-		release(t, acquire(t.Context(), l.RLock))
-		bubble.Clean(t, srv, path)
 	})
 }
 
@@ -515,8 +479,6 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 			_, err := rwlock.New(a, bad)
 			require.ErrorContains(t, err, "rwlock: ", bad)
 		}
-		_, err := rwlock.New(nil, path)
-		require.ErrorContains(t, err, "client is nil")
 		l := newLock(t, a)
 		require.NoError(t, a.Close())
 		before := sent.Hits()
@@ -524,7 +486,7 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 			_, err := acquire(t.Context())
 			require.ErrorIs(t, err, zkrecipes.ErrClosed)
 		}
-		_, err = l.Queue(t.Context())
+		_, err := l.Queue(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
 		require.Equal(t, before, sent.Hits())
 	})
@@ -636,21 +598,6 @@ func readersAndWriters(t *testing.T, random *rand.Rand) {
 	t.Logf("%d holds, %d readers at once", len(holds), most)
 	time.Sleep(time.Minute)
 	bubble.Clean(t, srv, path)
-}
-
-func TestQueue_ForeignChildren_AreLeftOut(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		l := newLock(t, a)
-		release(t, held(t, t.Context(), l.Lock))
-		_, err := srv.Create(path+"/0", nil, zktest.Persistent)
-		require.NoError(t, err)
-		h := held(t, t.Context(), l.Lock)
-		queue, err := l.Queue(t.Context())
-		require.NoError(t, err)
-		require.Len(t, queue, 1)
-		require.True(t, strings.HasSuffix(queue[0].Path, "0000000002"), "every child counts for the number")
-		release(t, h)
-	})
 }
 
 // A reader waits for no reader, so only what cannot be granted inside a hold of another client fails.

@@ -7,8 +7,8 @@
 //
 // # Guarantees
 //
-// Callers in Go and Java together hold no more leases than the limit. A hold represents all of the leases from one
-// Acquire. It ends for all of them when you release it, when its session ends, when its deadline
+// Callers in Go and Java together hold no more leases than the limit. A hold represents all of the leases from one call
+// to Acquire. It ends for all of them when you release it, when its session ends, when its deadline
 // ([zkrecipes.Hold.ValidUntil]) passes, or when one of its nodes is deleted, whichever comes first. Its context is then
 // canceled, and [context.Cause] returns the reason.
 //

@@ -92,7 +92,7 @@ func ensured(ctx context.Context, s *session.Session, path string, seed []byte, 
 // Limit returns the current limit, which is at least as recent as the call. If the limit node is missing, this is the
 // limit given to [New].
 //
-// Errors: a limit node whose data is text, or fewer than four bytes; or the server's error.
+// Errors: a limit node whose data is text or shorter than four bytes; or the server's error.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if s.limit.node == "" {
 		return s.limit.seed, nil

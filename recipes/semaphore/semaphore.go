@@ -103,8 +103,8 @@ func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, er
 // first served; a caller whose session ends while it is waiting rejoins the queue at the back. You can give ctx a
 // deadline for the wait without limiting the hold, whose context inherits only ctx's values.
 //
-// Errors: before sending any request, an n that is below 1, above a limit that isn't in a node, or more than fits into
-// one request (thousands); later, [*zkrecipes.WaitError] if ctx is done first; ErrForeignContender;
+// Errors: before sending any request, an n that is below 1, above a limit that isn't kept in a node, or too large to
+// fit into one request (thousands); later, [*zkrecipes.WaitError] if ctx is done first; ErrForeignContender;
 // ErrSequenceExhausted; ErrClosed; a limit node that can't be read; or the server's error.
 //
 // Source: Curator's InterProcessSemaphoreV2, which takes leases one by one.
@@ -128,9 +128,9 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, err
 	return s.shared.Try(ctx, s.leases(n))
 }
 
-// Do acquires n leases, calls fn, and releases them when fn returns or panics. The context passed to fn descends from
+// Do acquires n leases, calls fn, and releases them when fn returns or panics. The context passed to fn is derived from
 // the hold, and is canceled when the hold ends or ctx is done, whichever comes first. If Do returns nil, the leases
-// were held from fn's first statement to its last.
+// were held throughout the call to fn.
 //
 // Errors: those from [Semaphore.Acquire], in which case fn isn't called; or an error from fn, joined with a
 // [*zkrecipes.LostError] if the hold was lost before fn returned. If fn's error only reports that its context was
@@ -141,7 +141,7 @@ func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, 
 
 // Run is like [Semaphore.Do], but starts over whenever the hold is lost: it waits for fn to return, acquires n leases
 // again, and calls fn with the new hold. This means that fn must be able to start over as well. If Run returns nil, the
-// leases were held from the first statement of the last call to fn until its last.
+// leases were held throughout the final call to fn.
 //
 // If a hold lasted less than a second, Run backs off before it acquires again. The pause is 50 ms the first time and
 // doubles each time up to 5 seconds, plus or minus a random amount of up to half. A longer hold resets the backoff.
@@ -171,8 +171,8 @@ func (s *Semaphore) Part(n int) zkrecipes.Part {
 func (s *Semaphore) Path() string { return s.path }
 
 // Holders returns the leases that are held, oldest first. The list is at least as recent as the call. Leases that
-// belong to one hold have the same token. The first waiter may already have created lease nodes for the leases that it
-// is waiting for; these aren't listed.
+// belong to one hold have the same token. The first waiter may already have created lease nodes for the leases it is
+// waiting for; these aren't listed.
 //
 // Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; or the server's error.
 func (s *Semaphore) Holders(ctx context.Context) ([]zkrecipes.Participant, error) {
@@ -197,9 +197,9 @@ func (s *Semaphore) Queue(ctx context.Context) ([]zkrecipes.Participant, error) 
 	return append(holders, waiting...), err
 }
 
-// Revoke asks all holders to release their leases, by closing the [zkrecipes.Hold.Revoked] channel of each hold.
-// Whether and when to comply is up to each holder. If there are no holders, Revoke is a no-op. Since the request
-// replaces the leases' data, the holders' names no longer appear in [Semaphore.Holders].
+// Revoke asks all holders to release their leases, by closing each hold's [zkrecipes.Hold.Revoked] channel. Whether and
+// when to comply is up to each holder. If there are no holders, Revoke is a no-op. Since the request replaces the
+// leases' data, the holders' names no longer appear in [Semaphore.Holders].
 //
 // Errors: a kazoo lease, because its holder can't be asked; ErrUnknownOutcome if a reply was lost, after which you can
 // call Revoke again; otherwise the same as for [Semaphore.Holders].

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -217,24 +216,6 @@ func TestAcquire_InOrder_NoCallerPassesAWaiterThatWantsMore(t *testing.T) {
 	})
 }
 
-func TestAcquire_Cost_IsTwoRoundTrips(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		s := newSemaphore(t, a, 5)
-		release(t, acquire(t, s, 1))
-		const trip = 10 * time.Millisecond
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Times: -1}, zktest.HoldReply(trip))
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Times: -1}, zktest.HoldReply(trip))
-		for _, n := range []int{1, 3} {
-			began := time.Now()
-			h, err := s.Acquire(t.Context(), n)
-			require.NoError(t, err)
-			require.Equal(t, 2*trip, time.Since(began))
-			release(t, h)
-			time.Sleep(time.Second)
-		}
-	})
-}
-
 func TestTryAcquire_NotEnough_SaysWhoHoldsAndLeavesNothing(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		h := acquire(t, newSemaphore(t, a, 3), 2)
@@ -347,100 +328,6 @@ func TestAcquire_Cancelled_LeavesNothing(t *testing.T) {
 	})
 }
 
-func TestAcquire_ContextEnds_NamesTheHolder(t *testing.T) {
-	pair(t, func(t *testing.T, _ *zktest.Server, a, b *conn.Client) {
-		h := acquire(t, newSemaphore(t, a, 1), 1)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_, err := newSemaphore(t, b, 1).Acquire(ctx, 1)
-		var waited *zkrecipes.WaitError
-		require.ErrorAs(t, err, &waited)
-		require.Equal(t, h.Token(), waited.Holder.Token)
-		require.Equal(t, 2, waited.Position)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Regexp(t, `context deadline exceeded$`, err.Error(), "the server is not in the way")
-	})
-}
-
-// CURATOR-335, 315: a lost reply left a lease behind, or one too many.
-func TestAcquire_ReplyOfTheLeasesLost_IsResolvedByTheGUID(t *testing.T) {
-	for _, n := range []int{1, 3} {
-		t.Run(fmt.Sprint("n=", n), func(t *testing.T) {
-			pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-				s := newSemaphore(t, a, 5)
-				release(t, acquire(t, s, 1))
-				for _, fault := range []zktest.Action{zktest.DropReply(), zktest.DropRequest()} {
-					hit := srv.Intercept(zktest.Match{Path: "lease-"}, fault)
-					h := bubble.Start(t.Context(), of(s, n)).Granted(t, 5*time.Second)
-					<-hit.Done()
-					require.Len(t, srv.Children(leases), n)
-					require.NoError(t, h.Check(t.Context()))
-					require.NotZero(t, h.Token())
-					release(t, h)
-					clean(t, srv)
-				}
-			})
-		})
-	}
-}
-
-func TestAcquire_CancelledWhileTheLeasesAreMade_LeavesNothing(t *testing.T) {
-	for name, fault := range map[string]func(<-chan struct{}) zktest.Action{
-		"before": zktest.DelayUntil, "after": zktest.HoldReplyUntil,
-	} {
-		t.Run(name, func(t *testing.T) {
-			pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-				s := newSemaphore(t, a, 5)
-				release(t, acquire(t, s, 1))
-				gate := make(chan struct{})
-				srv.Intercept(zktest.Match{Op: zktest.OpMulti}, fault(gate))
-				ctx, cancel := context.WithCancel(t.Context())
-				try := bubble.Start(ctx, of(s, 3))
-				try.Waits(t)
-				cancel()
-				require.ErrorIs(t, try.Failed(t, 0), context.Canceled)
-				close(gate)
-				time.Sleep(time.Second)
-				clean(t, srv)
-				release(t, acquire(t, s, 5))
-			})
-		})
-	}
-}
-
-// Curator's testAcquireAfterLostServer (CURATOR-335): the server disappears between the lease and the listing.
-func TestAcquire_ServerGoneAfterTheLeases_AllAcquireAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
-		var tries []*bubble.Attempt
-		lost := srv.Intercept(zktest.Match{Path: "lease-"}, zktest.DropReply())
-		for i := range 10 {
-			s := newSemaphore(t, bubble.Dial(t, srv, fmt.Sprint(i)), 1)
-			tries = append(tries, bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
-				h, err := s.Acquire(ctx, 1)
-				if err == nil {
-					err = h.Release(ctx)
-				}
-				return h, err
-			}))
-			if i == 0 {
-				<-lost.Done()
-				srv.Down()
-			}
-			srv.Up()
-		}
-		srv.Down()
-		time.Sleep(10 * bubble.Timeout) // until all have given their sessions up
-		srv.Up()
-		time.Sleep(5 * bubble.Timeout)
-		for _, try := range tries {
-			require.True(t, try.Over())
-			require.NoError(t, try.Err)
-		}
-		clean(t, srv)
-	})
-}
-
 // Curator's testNoOrphanedNodes.
 func TestAcquire_LeaseOfTheWaiterDeleted_QueuesAgainWithOneLease(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
@@ -460,33 +347,6 @@ func TestAcquire_LeaseOfTheWaiterDeleted_QueuesAgainWithOneLease(t *testing.T) {
 			require.Len(t, srv.Children(locks), 1)
 		}
 		release(t, h)
-		release(t, waiting.Granted(t, 0))
-		clean(t, srv)
-	})
-}
-
-func TestAcquire_SessionExpiresWhileWaiting_QueuesAgain(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		h := acquire(t, newSemaphore(t, a, 1), 1)
-		waiting := bubble.Start(t.Context(), of(newSemaphore(t, b, 1), 1))
-		waiting.Waits(t)
-		srv.Expire(srv.SessionOf("b"))
-		time.Sleep(10 * time.Second)
-		waiting.Waits(t)
-		require.Len(t, srv.Children(leases), 2)
-		release(t, h)
-		release(t, waiting.Granted(t, 0))
-		clean(t, srv)
-	})
-}
-
-func TestClose_FreesLeases(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		h := acquire(t, newSemaphore(t, a, 1), 1)
-		waiting := bubble.Start(t.Context(), of(newSemaphore(t, b, 1), 1))
-		waiting.Waits(t)
-		require.NoError(t, a.Close())
-		require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
 		release(t, waiting.Granted(t, 0))
 		clean(t, srv)
 	})
@@ -806,8 +666,7 @@ func TestLimitNode_Lowered_IsNoReasonToWarn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		a := bubble.Dial(t, srv, "a",
-			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		a := bubble.Dial(t, srv, "a", bubble.Warnings(&log))
 		s := newSemaphore(t, a, 3, semaphore.WithLimitNode("/limit"))
 		h := acquire(t, s, 3)
 		require.NoError(t, s.SetLimit(t.Context(), 1))
@@ -819,26 +678,12 @@ func TestLimitNode_Lowered_IsNoReasonToWarn(t *testing.T) {
 	})
 }
 
-// With a limit of zero, the error names no holder.
-func TestTryAcquire_LimitIsZero(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		_, err := srv.Create("/limit", []byte{0, 0, 0, 0}, zktest.Persistent)
-		require.NoError(t, err)
-		_, err = newSemaphore(t, a, 3, semaphore.WithLimitNode("/limit")).TryAcquire(t.Context(), 1)
-		var busy *zkrecipes.BusyError
-		require.ErrorAs(t, err, &busy)
-		require.Zero(t, busy.Queue)
-		require.Zero(t, busy.Holder)
-	})
-}
-
 // All leases being held causes no warning; only more leases than the limit does.
 func TestAcquire_AllLeasesOut_IsNoReasonToWarn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		a := bubble.Dial(t, srv, "a",
-			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		a := bubble.Dial(t, srv, "a", bubble.Warnings(&log))
 		h := acquire(t, newSemaphore(t, bubble.Dial(t, srv, "b"), 3), 3)
 		_, err := newSemaphore(t, a, 3).TryAcquire(t.Context(), 1)
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
@@ -853,8 +698,7 @@ func TestTryAcquire_BesideOneWhoWaitsInside_IsNoReasonToWarn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		a := bubble.Dial(t, srv, "a",
-			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		a := bubble.Dial(t, srv, "a", bubble.Warnings(&log))
 		h := acquire(t, newSemaphore(t, bubble.Dial(t, srv, "b"), 3), 3)
 		bubble.Start(t.Context(), of(newSemaphore(t, bubble.Dial(t, srv, "c"), 3), 2)).Waits(t)
 		s := newSemaphore(t, a, 3)
@@ -879,9 +723,15 @@ func TestAcquire_LimitIsZero_NamesNoHolder(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		_, err := srv.Create("/limit", []byte{0, 0, 0, 0}, zktest.Persistent)
 		require.NoError(t, err)
+		s := newSemaphore(t, a, 3, semaphore.WithLimitNode("/limit"))
+		_, err = s.TryAcquire(t.Context(), 1)
+		var busy *zkrecipes.BusyError
+		require.ErrorAs(t, err, &busy)
+		require.Zero(t, busy.Queue)
+		require.Zero(t, busy.Holder)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = newSemaphore(t, a, 3, semaphore.WithLimitNode("/limit")).Acquire(ctx, 1)
+		_, err = s.Acquire(ctx, 1)
 		var waited *zkrecipes.WaitError
 		require.ErrorAs(t, err, &waited)
 		require.Zero(t, waited.Holder)
@@ -970,8 +820,7 @@ func TestAcquire_OthersHaveALargerLimit_IsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		a := bubble.Dial(t, srv, "a",
-			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		a := bubble.Dial(t, srv, "a", bubble.Warnings(&log))
 		h := acquire(t, newSemaphore(t, bubble.Dial(t, srv, "b"), 5), 4)
 		s := newSemaphore(t, a, 3)
 		for range 2 {
@@ -1027,8 +876,6 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 		}
 		_, err := semaphore.New(a, path, math.MaxInt32)
 		require.NoError(t, err)
-		_, err = semaphore.New(nil, path, 1)
-		require.ErrorContains(t, err, "client is nil")
 		s := newSemaphore(t, a, 3)
 		for _, n := range []int{0, -1, 4} {
 			for name, call := range map[string]func(context.Context, int) (*zkrecipes.Hold, error){

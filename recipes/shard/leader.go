@@ -45,7 +45,7 @@ type leader struct {
 const never = 24 * time.Hour
 
 // lead runs one term. If this member cannot continue as the leader, it waits, and then lets another member lead, which
-// may be permitted to read what this one is not.
+// may have permission to read what this one cannot.
 //
 // Errors: why the term has ended; the error that ends the member.
 func (m *member) lead(ctx context.Context, t *election.Term) error {
@@ -89,8 +89,7 @@ func (m *member) planIn(ctx context.Context, t *election.Term) error {
 	}
 }
 
-// feed passes on what a sequence yields, on a goroutine that feeds waits for. It passes the error of the sequence to
-// fail.
+// feed passes on what a sequence yields, on a goroutine that feeds waits for. It passes the sequence's error to fail.
 func feed[T any](
 	ctx context.Context, feeds *sync.WaitGroup, fail context.CancelCauseFunc, all iter.Seq2[T, error],
 ) <-chan T {
@@ -156,7 +155,7 @@ func (l *leader) seeShards(names []string) {
 
 // act writes the next plan if there is one and it is due. It returns when to check again.
 //
-// Errors: why the term has ended; the error of the server if retrying could not help.
+// Errors: why the term has ended; the server's error if retrying could not help.
 func (l *leader) act(ctx context.Context) (again time.Duration, err error) {
 	for l.members != nil && l.known {
 		if wait := l.awaitShards(); wait > 0 {
@@ -209,7 +208,7 @@ func (l *leader) awaitShards() (wait time.Duration) {
 	return 0
 }
 
-// breath is the least time between two plans without news in between, so that a strategy that never settles does not
+// breath is the minimum time between two plans without news in between, so that a strategy that never settles does not
 // write without a pause.
 const breath = 100 * time.Millisecond
 
@@ -257,7 +256,7 @@ func (l *leader) recall(ctx context.Context) error {
 	return nil
 }
 
-// roster returns the input of the next plan, and how much of the grace of restarting members is left.
+// roster returns the input for the next plan, and how much of the grace of restarting members is left.
 func (l *leader) roster() (r roster, left time.Duration) {
 	r = roster{shards: l.shards, members: l.members, over: map[string]bool{}, pins: l.pins, strategy: l.strategy}
 	present := map[string]bool{}
@@ -292,8 +291,8 @@ const (
 	hungUp   = time.Minute     // after a plan on which servers hang up: each attempt costs the client its connection
 )
 
-// write writes a plan in the term, and reads back what has become of it. A leader that was deposed changes nothing.
-// After an error that may pass, write sets when to try again.
+// write writes a plan in the term, and reads back what has become of it. A deposed leader cannot change anything. After
+// an error that may pass, write sets when to try again.
 //
 // Errors: those of act.
 func (l *leader) write(ctx context.Context, next plan) error {

@@ -42,11 +42,11 @@ type member struct {
 	says, said int                // count the states of presence, and those that the server has had
 	current    bool               // the plan that was read last is current
 	generation int64              // of that plan
-	given      []string           // the shards that it gives to the id of this member
-	taken      bool               // another session has the id, so they are not for this member
+	given      []string           // the shards that it gives to this member's ID
+	taken      bool               // another session has the ID, so they are not for this member
 	mine       map[string]bool    // the shards assigned to this member
 	expected   bool               // the plan announces that this member will return
-	at         map[string]*worker // the newest worker of each shard, until it has ended
+	at         map[string]*worker // the latest worker of each shard, until it has ended
 	moved      []string           // shards whose workers must be stopped, in this order
 	stopped    bool               // no more workers start
 	changed    chan struct{}      // closed, and replaced, when one of the above changes
@@ -213,7 +213,7 @@ func (m *member) cause(ctx context.Context) error {
 	return session.CauseOf(ctx)
 }
 
-// join joins the group. If another process has the id, join waits for it to leave.
+// join joins the group. If another process has the ID, join waits for it to leave.
 func (m *member) join(ctx context.Context) error {
 	data, err := json.Marshal(m.presence)
 	if err != nil {
@@ -237,7 +237,7 @@ func (m *member) join(ctx context.Context) error {
 	return nil
 }
 
-// persist calls f again, after a pause, for as long as the member survives the errors of f.
+// persist calls f again, after a pause, for as long as the member survives the errors from f.
 func (m *member) persist(ctx context.Context, f func(context.Context) error) error {
 	for {
 		err := f(ctx)
@@ -251,9 +251,9 @@ func (m *member) persist(ctx context.Context, f func(context.Context) error) err
 }
 
 // survives reports whether a member continues after an error. Its functions do no harm in the meantime, because they
-// have their locks, and an error that all members get, one after another, would leave no member that serves. A member
+// hold their locks, whereas an error that hits all members, one after another, would leave none that serves. A member
 // that has never seen a plan ends if the servers refuse what it needs, because that is a mistake in its configuration,
-// which Run reports at once.
+// which Run reports immediately.
 func (m *member) survives(err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -296,7 +296,7 @@ func (m *member) say(change func(*presence)) {
 	m.broadcast()
 }
 
-// announce writes what this member announces about itself, each time that it changes.
+// announce writes what this member announces about itself, each time it changes.
 func (m *member) announce(ctx context.Context) {
 	for ctx.Err() == nil && m.await(ctx, func() bool { return m.said != m.says }) == nil {
 		m.mu.Lock()
@@ -364,8 +364,8 @@ func (m *member) adopt(view value.View[plan]) {
 	m.assign()
 }
 
-// keepID follows the node of this member. If another session takes the id, after a session that has ended or a deletion
-// by hand, the shards of the id belong to that session.
+// keepID follows the node of this member. If another session takes the ID, because this member's session ended or its
+// node was deleted by hand, the ID's shards belong to that session.
 func (m *member) keepID(ctx context.Context) {
 	for state := range m.kept.Watch(ctx) { //nolint:errcheck // if the membership ends, the member ends too
 		taken := errors.Is(state.Err, zkrecipes.ErrTaken)
@@ -399,7 +399,7 @@ func (m *member) assign() {
 	slices.Sort(m.moved)
 }
 
-// await blocks until is returns true. is is called with mu held.
+// await blocks until the function is returns true. It calls the function with mu held.
 //
 // Errors: the cause of ctx.
 func (m *member) await(ctx context.Context, is func() bool) error {

@@ -10,7 +10,7 @@ import (
 
 // plan is what the leader writes: the owner of each shard.
 type plan struct {
-	// Owners are the shards of each member, by id, sorted.
+	// Owners are the shards of each member, by ID, sorted.
 	Owners map[string][]string `json:"owners"`
 	// Nobody are the shards without an owner, sorted.
 	Nobody []string `json:"nobody,omitempty"`
@@ -58,7 +58,7 @@ func (p plan) same(other plan) bool {
 		maps.Equal(p.Away, other.Away)
 }
 
-// moves counts the shards that have another owner in p than in last, or none any more.
+// moves counts the shards whose owner in p differs from their owner in last, or that no longer have one.
 func (p plan) moves(last plan) (n int) {
 	owners := p.byShard()
 	for shard, id := range last.byShard() {
@@ -115,7 +115,7 @@ type roster struct {
 
 // next returns the plan that follows last. The plan is urgent if something waits for it: a shard that is no longer
 // served, or a member that wants to leave. It is not urgent if only the balance has changed, if no member can serve, or
-// if no member has a shard while members still join, because then all of them have just started.
+// if no member has a shard while members are still joining, because then all of them have just started.
 func (r roster) next(last plan) (next plan, urgent bool) {
 	owners, away := last.byShard(), r.away(last)
 	now := Situation{Owners: owners, Pins: r.pins}

@@ -257,7 +257,7 @@ var planCodec = value.JSON[plan]()
 // child returns the path of a node below the path of the shards.
 func (s *Shards) child(name string) string { return strings.TrimSuffix(s.path, "/") + "/" + name }
 
-// lock returns the mutex of a shard. Its contenders have the id of the member as data.
+// lock returns the mutex of a shard. Its contenders have the member's ID as data.
 //
 // Errors: an invalid name, which a plan that was written by hand may contain.
 func (s *Shards) lock(shard string) (*mutex.Mutex, error) {

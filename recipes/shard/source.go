@@ -22,7 +22,7 @@ import (
 // the source does.
 type Source struct {
 	names func(context.Context, *Shards) iter.Seq2[[]string, error]
-	check func(*Shards) error // what can be checked at once
+	check func(*Shards) error // what can be checked immediately
 }
 
 // List is a set that does not change while a member runs. If members are given different lists, the current leader's

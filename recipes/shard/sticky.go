@@ -65,7 +65,7 @@ type division struct {
 	free     []string       // shards without an owner
 }
 
-// seat is a candidate with what it has.
+// seat is a candidate with the shards it has.
 type seat struct {
 	Candidate
 	refuses      map[string]bool
@@ -147,7 +147,7 @@ func (d *division) allows(s *seat, shard string) bool {
 	return !s.refuses[shard] || d.refusals[shard] == len(d.seats)
 }
 
-// setQuotas divides n by weight. A member with more pins than its share has those, and the others divide the rest.
+// setQuotas divides n by weight. A member with more pins than its share keeps those, and the others divide the rest.
 func (d *division) setQuotas(n int) {
 	for open := slices.Clone(d.seats); ; {
 		weights := 0

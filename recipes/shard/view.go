@@ -132,7 +132,7 @@ func (s *Shards) holders(ctx context.Context, shards []string) (holders []zkreci
 // shard, which can differ: a shard that has just moved is served by its new owner only when the old one stops.
 //
 // If the connection is lost, or no server answers for a whole session timeout, Watch immediately yields the last view
-// again, with Current false. When the client reconnects, Watch reads again and yields a current view.
+// again, with Current set to false. When the client reconnects, Watch reads again and yields a current view.
 //
 // Iteration ends as described under "Conventions" in package [zkrecipes].
 func (s *Shards) Watch(ctx context.Context) iter.Seq2[View, error] {

@@ -91,32 +91,6 @@ func TestAdd_Cost(t *testing.T) {
 	})
 }
 
-// The connection breaks at each of the first requests, before or after the server applies it, up to three times in a
-// row. The addition counts once.
-func TestAdd_RequestOrReplyLost(t *testing.T) {
-	for name, action := range map[string]zktest.Action{
-		"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
-	} {
-		for skip := range 12 {
-			for _, times := range []int{1, 3} {
-				t.Run(fmt.Sprint(name, skip, times), func(t *testing.T) {
-					inBubble(t, func(t *testing.T, srv *zktest.Server) {
-						a := counter(t, srv, "a")
-						b := counter(t, srv, "b")
-						add(t, b, 10)
-						srv.Intercept(zktest.Match{From: zktest.Label("a"), Skip: skip, Times: times}, action)
-						require.EqualValues(t, 11, add(t, a, 1))
-						require.EqualValues(t, 12, add(t, a, 1))
-						require.EqualValues(t, 13, add(t, b, 1))
-						require.Equal(t, 2, applied(srv, "a"))
-						require.Len(t, srv.Children(path), 2, "one marker for each session")
-					})
-				})
-			}
-		}
-	}
-}
-
 // While a does not know whether its addition was applied, b adds too.
 func TestAdd_ReplyLost_OthersGoOn(t *testing.T) {
 	for name, action := range map[string]zktest.Action{
@@ -250,19 +224,6 @@ func TestAdd_NothingSent(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The context ends while the create of the marker is unanswered. The addition was not sent.
-func TestAdd_MarkerCannotBeMade(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		a := counter(t, srv, "a")
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate}, zktest.Ignore())
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := a.Add(ctx, 10)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
-	})
 }
 
 // The node is deleted with everything below it, and created again with the version that a knows.

@@ -184,10 +184,10 @@ func (v *Value[T]) CompareAndSet(ctx context.Context, old Version, x T) (Version
 	return versionOf(&now.Stat), err
 }
 
-// Update replaces the value with what fn returns for it, and returns the value it wrote. If another client changes the
-// value first, Update calls fn again. If the node is missing, fn receives the zero value. Because a server that lags
-// behind may supply a stale value, Update does not return the first error from fn. Instead it syncs, rereads and calls
-// fn again, and returns an error only after that.
+// Update replaces the value with the result of calling fn on it, and returns the new value. If another client changes
+// the value first, Update calls fn again. If the node is missing, fn receives the zero value. Because a server that
+// lags behind may supply a stale value, Update does not return the first error from fn. Instead it syncs, rereads and
+// calls fn again, and returns an error only if fn fails once more.
 //
 // Errors: before sending any request, a nil fn; an error from fn, or a value that the codec cannot decode or encode, in
 // which case nothing was written; ErrUnknownOutcome as in [Value.CompareAndSet]; or the server's error.

@@ -23,9 +23,9 @@ type View[T any] struct {
 // one. If the data cannot be decoded, Watch yields a view with an error and continues.
 //
 // If the connection is lost, a read takes an eighth of the session timeout, or no server answers for a whole session
-// timeout, Watch immediately yields the last view again, with Current false. When the client reconnects, in the next
-// session if necessary, Watch reads again and yields a current view. Even a current view reflects one server, which may
-// lag behind its leader, so if you need the latest value, use [Value.Get].
+// timeout, Watch immediately yields the last view again, with Current set to false. When the client reconnects, in the
+// next session if necessary, Watch reads again and yields a current view. Even a current view reflects one server,
+// which may lag behind its leader, so if you need the latest value, use [Value.Get].
 //
 // Iteration ends as described under "Conventions" in package [zkrecipes]. If Watch cannot continue, the final error is
 // zk.ErrNoAuth, ErrClosed, or another error from the server.

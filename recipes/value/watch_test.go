@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -73,83 +72,6 @@ func TestWatch(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 2, one().Value)
 		require.Equal(t, []int64{srv.SessionOf("b")}, srv.Watchers(path))
-	})
-}
-
-// The view is yielded again at once, as no longer current. After the session has ended, the value that was missed is
-// yielded.
-func TestWatch_Disconnected(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		a, b := number(t, srv, "a"), number(t, srv, "b")
-		_, err := a.Set(t.Context(), 1)
-		require.NoError(t, err)
-		told := watch(t, b)
-		require.Len(t, told(), 1)
-		srv.Refuse(zktest.Label("b"))
-		srv.Cut(zktest.Label("b"))
-		views := told()
-		require.Len(t, views, 1)
-		require.EqualValues(t, 1, views[0].Value)
-		require.False(t, views[0].Current)
-		_, err = a.Set(t.Context(), 2)
-		require.NoError(t, err)
-		require.Empty(t, told())
-		srv.Expire(srv.SessionOf("b"))
-		srv.Accept(zktest.Label("b"))
-		time.Sleep(bubble.Timeout)
-		views = told()
-		require.Len(t, views, 1)
-		require.EqualValues(t, 2, views[0].Value)
-		require.True(t, views[0].Current)
-	})
-}
-
-// While the connection breaks again and again, each view is a state that the server had, none is older than the
-// previous view, and the last one is the truth.
-func TestWatch_UnderFaults(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		a, b := number(t, srv, "a"), number(t, srv, "b")
-		told := watch(t, b)
-		written := map[value.Version]int64{{}: 0}
-		for i := range int64(200) {
-			switch i % 7 {
-			case 1:
-				srv.Cut(zktest.Label("b"))
-			case 3:
-				srv.Intercept(zktest.Match{From: zktest.Label("b")}, zktest.DropReply())
-			case 5:
-				srv.Expire(srv.SessionOf("b"))
-			}
-			version, err := a.Set(t.Context(), i)
-			require.NoError(t, err)
-			written[version] = i
-			time.Sleep(time.Duration(i%5) * 50 * time.Millisecond)
-		}
-		time.Sleep(bubble.Timeout)
-		views := told()
-		for i := range views[1:] {
-			require.NoError(t, views[i+1].Err)
-			was, ok := written[views[i+1].Version]
-			require.True(t, ok && was == views[i+1].Value, "%v: the server had no such state", views[i+1])
-			require.LessOrEqual(t, views[i].Version.Mzxid, views[i+1].Version.Mzxid)
-		}
-		require.EqualValues(t, 199, views[len(views)-1].Value)
-		require.True(t, views[len(views)-1].Current)
-		require.Greater(t, len(views), 30)
-	})
-}
-
-// The last value is an error.
-func TestWatch_Closed(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := bubble.Dial(t, srv, "a")
-		v, err := value.New(c, path, value.KazooCounter())
-		require.NoError(t, err)
-		told := watch(t, v)
-		require.Len(t, told(), 1)
-		require.NoError(t, c.Close())
-		views := told()
-		require.ErrorIs(t, views[len(views)-1].Err, zkrecipes.ErrClosed)
 	})
 }
 

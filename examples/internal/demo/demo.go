@@ -33,27 +33,13 @@ func Main(name string, run func(ctx context.Context, args []string, out io.Write
 	}
 }
 
-// Parse parses args. Errors are one line long. If args request help, Parse prints the flags to out and returns
-// flag.ErrHelp.
-func Parse(flags *flag.FlagSet, args []string, out io.Writer) error {
-	flags.SetOutput(io.Discard)
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		flags.SetOutput(out)
-		flags.PrintDefaults()
-		return err
-	case err != nil:
-		return err
-	case flags.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+// Host returns the name of this machine.
+func Host() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "unknown"
 	}
-	return nil
-}
-
-// Given returns the names of the flags on the command line.
-func Given(flags *flag.FlagSet) (names []string) {
-	flags.Visit(func(f *flag.Flag) { names = append(names, f.Name) })
-	return names
+	return host
 }
 
 // Ensemble is the ensemble that a program uses: the servers given by flags, or one in its own process.
@@ -81,9 +67,27 @@ func (e *Ensemble) Flags(flags *flag.FlagSet) {
 		"connect over TLS, and trust the certificates in this PEM file, or those of the operating system for \"system\" (needs -servers)")
 }
 
-// Check reports flags that contradict each other. more names flags of the program that also need -servers.
-func (e *Ensemble) Check(flags *flag.FlagSet, more ...string) error {
-	given := Given(flags)
+// Parse parses args, and checks the flags of the ensemble. more names flags of the program that also need -servers.
+// Errors are one line long. If args request help, Parse prints the flags to out and returns flag.ErrHelp.
+func (e *Ensemble) Parse(flags *flag.FlagSet, args []string, out io.Writer, more ...string) error {
+	flags.SetOutput(io.Discard)
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		flags.SetOutput(out)
+		flags.PrintDefaults()
+		return err
+	case err != nil:
+		return err
+	case flags.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return e.check(flags, more)
+}
+
+// check reports flags that contradict each other.
+func (e *Ensemble) check(flags *flag.FlagSet, more []string) error {
+	var given []string
+	flags.Visit(func(f *flag.Flag) { given = append(given, f.Name) })
 	if e.servers == "" {
 		if slices.Contains(given, "servers") {
 			return errors.New("flag -servers is empty: want host:port of a ZooKeeper, such as localhost:2181")

@@ -73,8 +73,7 @@ func TestEnsemble_Flags(t *testing.T) {
 		flags := flag.NewFlagSet("x", flag.ContinueOnError)
 		e.Flags(flags)
 		flags.Int("more", 0, "")
-		require.NoError(t, Parse(flags, strings.Fields(args), &bytes.Buffer{}))
-		err := e.Check(flags, "more")
+		err := e.Parse(flags, strings.Fields(args), &bytes.Buffer{}, "more")
 		if says == "" {
 			require.NoError(t, err, args)
 			continue
@@ -104,8 +103,7 @@ func TestEnsemble_DialsOverTLSWithCredentials(t *testing.T) {
 	flags := flag.NewFlagSet("x", flag.ContinueOnError)
 	e.Flags(flags)
 	args := []string{"-servers", listener.Addr().String(), "-tls", file, "-auth", "digest:u:p"}
-	require.NoError(t, Parse(flags, args, &bytes.Buffer{}))
-	require.NoError(t, e.Check(flags))
+	require.NoError(t, e.Parse(flags, args, &bytes.Buffer{}))
 	client, err := e.Dial(t.Context(), "me")
 	require.NoError(t, err)
 	defer client.Close()
@@ -118,6 +116,6 @@ func TestParse_HelpIsNoFailure(t *testing.T) {
 	var out bytes.Buffer
 	flags := flag.NewFlagSet("x", flag.ContinueOnError)
 	e.Flags(flags)
-	require.ErrorIs(t, Parse(flags, []string{"-h"}, &out), flag.ErrHelp)
+	require.ErrorIs(t, e.Parse(flags, []string{"-h"}, &out), flag.ErrHelp)
 	require.Contains(t, out.String(), "-servers")
 }

@@ -1,5 +1,5 @@
-// Package journal is the format in which client processes report their work: one JSON line per event. The stamps come
-// from a clock that all processes on the machine share, so the lines form one history.
+// Package journal defines the format in which client processes report their work: one JSON line per event. The stamps
+// come from a clock that all processes on the machine share, so the lines form one history.
 package journal
 
 import (

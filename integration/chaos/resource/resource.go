@@ -1,5 +1,5 @@
-// Package resource is what the locks protect in these tests: sets behind a socket. Client processes read and write them
-// under their lock. The server sees all accesses in one order, whatever the clients believe.
+// Package resource provides what the locks protect in these tests: sets behind a socket. Client processes read and
+// write them under their lock. The server sees all accesses in one order, whatever the clients believe.
 package resource
 
 import (

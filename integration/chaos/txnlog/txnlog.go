@@ -1,5 +1,5 @@
 // Package txnlog reads what real servers have done from their transaction logs. It is the counterpart of
-// zktest.Server.History for real servers: the truth that the views of clients are compared with.
+// zktest.Server.History for real servers: the truth that clients' views are compared with.
 package txnlog
 
 import (

@@ -1,6 +1,6 @@
-// Command worker is one client process of the chaos tests. It takes one turn after another. With a lock it acquires,
-// works on what the lock protects, and releases. For every other recipe, a file defines what a turn is. The worker
-// writes one JSON line for each event.
+// Command worker is one client process of the chaos tests. It takes one turn after another. In a turn with a lock, it
+// acquires the lock, works on what the lock protects, and releases it. For every other recipe, a file defines what a
+// turn is. The worker writes one JSON line for each event.
 //
 // It reads orders from its input, one word per line. "work" is the default. "hold" makes the next turn last until the
 // next order, which may be "hold" again, and repeats the turn if its hold is lost. "rest" stops new turns. The end of

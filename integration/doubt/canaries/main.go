@@ -1,5 +1,5 @@
 // Command canaries breaks each contract and each safety argument, one at a time, and shows which test notices. If no
-// test notices, the tests have a gap, and the command fails. Mutate breaks what a single condition can break.
+// test notices, the tests have a gap, and the command fails. Command mutate breaks what a single condition can break.
 //
 //	go run ./doubt/canaries                 all of them, from integration/
 //	go run ./doubt/canaries -run 'proof'    those whose name matches

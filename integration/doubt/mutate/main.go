@@ -14,8 +14,8 @@
 // only against these tests: those of its own package first, then those of the others, the quick ones first. With
 // -reach, a later run repeats this only for new tests, as long as the mutated code and the other tests are the same.
 //
-// Gremlins (github.com/go-gremlins/gremlins) does less: it has no seeds and no list of equivalents, it leaves out no
-// statement, and it runs the tests of other packages only all together for each mutant.
+// Gremlins (github.com/go-gremlins/gremlins) does less: it has no seeds and no list of equivalents, it never leaves out
+// a statement, and for each mutant it can run other packages' tests only all together.
 //
 // Nothing on disk changes. The file equivalent.txt lists mutants that change nothing a test could see, with reasons.
 package main

@@ -6,8 +6,8 @@
 //	go run ./doubt/schedules -each 1m -run 'TestTxn' ./internal/znode    some of them, for longer
 //
 // The command runs each test repeatedly for a while, in new processes and with one, two and four processors. Tests
-// outside a testing/synctest bubble run as usual. It builds a Go runtime with yields, by go build -overlay. Nothing on
-// disk changes.
+// outside a testing/synctest bubble run as usual. It builds a Go runtime with yields, using go build -overlay, so
+// nothing on disk changes.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package awake measures time without the periods in which the machine was suspended, for limits in tests. A host may
-// stop a virtual machine for seconds, which is not a delay of what is measured.
+// Package awake measures time, excluding periods in which the machine was suspended, for limits in tests. A host may
+// stop a virtual machine for seconds, and that must not count as a delay in what is measured.
 package awake
 
 import (

@@ -1,4 +1,4 @@
-// Package caches compares cache.Tree with Curator's CuratorCache on one tree of a real server. Both take turns. It
+// Package caches compares cache.Tree with Curator's CuratorCache on one tree of a real server. The two take turns. It
 // prints the time, the heap and the requests that loading the tree takes, the lag of changes, and the time until a
 // cache is up to date after its connection was lost.
 //

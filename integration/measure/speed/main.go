@@ -1,5 +1,5 @@
 // Package speed compares zktest with a real ZooKeeper: how many operations per second each serves, and how much memory
-// each takes. Both run as separate processes, and are measured in turns, with clients that cost next to nothing. The
+// each takes. Both run as separate processes, and are measured in turns, with clients that cost next to nothing.
 // ZooKeeper keeps its log in memory where /dev/shm exists, and has production settings.
 //
 // A rate is the median of the rounds. A ratio is the median of the ratios within one round, so other load on the

@@ -1,5 +1,5 @@
-// Package contest makes processes of this library and of another one contend on one path, and kills some of them
-// meanwhile.
+// Package contest makes processes of this library and of another one contend on one path, and kills some of them while
+// they do.
 package contest
 
 import (

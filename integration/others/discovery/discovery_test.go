@@ -1,4 +1,4 @@
-// Package discovery runs our service discovery and those of Java on the same znodes.
+// Package discovery runs our service discovery and Java's on the same znodes.
 package discovery
 
 import (

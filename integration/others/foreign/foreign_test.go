@@ -1,5 +1,5 @@
-// Package foreign runs third-party programs against zktest, and against a real server, which proves that the test of
-// each program is right.
+// Package foreign runs third-party programs against zktest, and against a real server to prove that each program's test
+// is right.
 package foreign
 
 import (

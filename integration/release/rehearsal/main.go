@@ -1,4 +1,4 @@
-// Command rehearsal makes a release as its users will see it, and publishes nothing.
+// Command rehearsal makes a release as its users will see it, without publishing anything.
 //
 //	rehearsal -version v0.1.0 stage DIRECTORY MODULE...    from integration/: modules by their directories in the clone
 //	rehearsal -version v0.1.0 use DIRECTORY MODULE...      in an empty home: the same modules

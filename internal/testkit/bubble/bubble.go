@@ -3,6 +3,7 @@
 package bubble
 
 import (
+	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -16,6 +17,11 @@ const Timeout = 10 * time.Second
 
 // Silent keeps the client's log out of test output.
 var Silent = conn.WithLogger(slog.New(slog.DiscardHandler))
+
+// Warnings makes the client write its warnings, as text.
+func Warnings(to io.Writer) conn.Option {
+	return conn.WithLogger(slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: slog.LevelWarn})))
+}
 
 // Dial connects a client to srv in memory, and closes it at the end of the test. The label is the client's identity,
 // and selects the client for faults.

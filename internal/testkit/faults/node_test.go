@@ -271,15 +271,21 @@ func TestF32_ForeignChildren(t *testing.T) {
 		}
 		_, err := w.srv.Create(w.parent+"/zzz/"+w.base+"0000000000", nil, zktest.Persistent)
 		require.NoError(w, err)
-		a := w.take("a")
-		a.requireGranted(0)
-		b := w.rivals("b")
-		b.requireWaiting()
-		a.release()
-		b.requireGranted(0)
-		b.release()
-		require.NoError(w, w.srv.DeleteAll(w.parent))
+		w.takeTurns()
 	})
+}
+
+// takeTurns has two clients hold one after the other, and then deletes the parent with its other children.
+func (w *world) takeTurns() {
+	w.Helper()
+	a := w.take("a")
+	a.requireGranted(0)
+	b := w.rivals("b")
+	b.requireWaiting()
+	a.release()
+	b.requireGranted(0)
+	b.release()
+	require.NoError(w, w.srv.DeleteAll(w.parent))
 }
 
 // TestF37_LongList: the list of children is larger than the largest request (1 MiB).
@@ -293,14 +299,7 @@ func TestF37_LongList(t *testing.T) {
 			_, err := w.srv.Create(fmt.Sprintf("%s/%s%d", w.parent, strings.Repeat("x", 4000), i), nil, zktest.Persistent)
 			require.NoError(w, err)
 		}
-		a := w.take("a")
-		a.requireGranted(0)
-		b := w.rivals("b")
-		b.requireWaiting()
-		a.release()
-		b.requireGranted(0)
-		b.release()
-		require.NoError(w, w.srv.DeleteAll(w.parent))
+		w.takeTurns()
 	})
 }
 

@@ -66,8 +66,9 @@ func TestF53_LimitLowered(t *testing.T) {
 		d := w.acquiring(w.semaphore("d", 3, node), 1)
 		w.until(2 * time.Second)
 		// The answer is lost. The change took effect, as the client finds out.
-		w.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData}, zktest.DropReply())
+		rule := w.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "limit$"}, zktest.DropReply())
 		require.NoError(w, w.semaphore("a", 3, node).SetLimit(w.Context(), 1))
+		require.Equal(w, 1, rule.Hits())
 		d.requireWaiting()
 		a.requireHeld()
 		a.release()

@@ -6,8 +6,6 @@ import (
 	"net"
 	"sync"
 	"time"
-
-	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // Conn is the server's side of one connection. One goroutine reads and one writes the queue. The reading goroutine also
@@ -22,8 +20,8 @@ type Conn struct {
 	gone    chan struct{}   // closed when no further request is handled and no reply is held back
 	cut     chan struct{}   // closed when no further byte is written
 	once    struct{ gone, cut sync.Once }
-	outbox  outbox
-	now     func(p []byte) int // writes without blocking, see nowWriter; nil if nc cannot
+	outbox
+	now func(p []byte) int // writes without blocking, see nowWriter; nil if nc cannot
 }
 
 // Ending is a way to end a connection.
@@ -45,34 +43,13 @@ func New(nc net.Conn, thaw *Gate, closing <-chan struct{}, failed func()) *Conn 
 	}
 }
 
-// Queue queues one frame, which fill writes, behind a hold if there is one. It returns false if nothing more is
-// accepted. The caller makes sure that the frame is written, by calling Wake or Answer.
-func (c *Conn) Queue(hold <-chan struct{}, fill func(*proto.Encoder)) bool {
-	return c.outbox.put(hold, fill)
-}
-
-// QueueText queues bytes that are not a frame.
-func (c *Conn) QueueText(text string) { c.outbox.putText(text) }
-
-// Unread returns the number of bytes that the peer has not accepted.
-func (c *Conn) Unread() int { return c.outbox.size() }
-
-// Full returns a channel that is closed when there is room for the next reply, or nil if there is room now.
-func (c *Conn) Full() <-chan struct{} { return c.outbox.full() }
-
-// Deafen makes the queue drop further bytes. The connection stays open.
-func (c *Conn) Deafen() { c.outbox.deafen() }
-
-// Wake makes the writing goroutine write what is queued.
-func (c *Conn) Wake() { c.outbox.wake() }
-
 // Answer writes what the reading goroutine has queued, if that is possible without blocking. If more requests have
 // already arrived, it leaves the writing to the writing goroutine, which writes several replies at once.
 func (c *Conn) Answer(more bool) {
 	if more || c.now == nil || !c.Out.Open() || !c.thaw.Open() {
-		c.outbox.wake()
+		c.Wake()
 	} else {
-		c.outbox.writeNow(c.now)
+		c.writeNow(c.now)
 	}
 }
 
@@ -87,11 +64,11 @@ func (c *Conn) Write() {
 func (c *Conn) writeQueue() {
 	var chunks []chunk
 	for {
-		c.outbox.writing.Lock()
+		c.writing.Lock()
 		var last bool
-		chunks, last = c.outbox.take(chunks)
+		chunks, last = c.take(chunks)
 		ok := c.writeChunks(chunks, last)
-		c.outbox.writing.Unlock()
+		c.writing.Unlock()
 		if !ok || last && len(chunks) == 0 {
 			return
 		}
@@ -99,7 +76,7 @@ func (c *Conn) writeQueue() {
 			continue
 		}
 		select {
-		case <-c.outbox.ready:
+		case <-c.ready:
 		case <-c.cut:
 			return
 		}
@@ -119,7 +96,7 @@ func (c *Conn) writeChunks(chunks []chunk, last bool) bool {
 			c.failed()
 			return false
 		}
-		c.outbox.wrote(len(x.data))
+		c.wrote(len(x.data))
 	}
 	return true
 }
@@ -165,7 +142,7 @@ func (c *Conn) Pause(d time.Duration) bool {
 
 // End makes the goroutines of the connection end. It does not wait. A later call may end the connection faster.
 func (c *Conn) End(how Ending) {
-	c.outbox.close()
+	c.seal()
 	if how != Flush {
 		c.once.gone.Do(func() { close(c.gone) })
 	}

@@ -28,9 +28,9 @@ type chunk struct {
 	data []byte
 }
 
-// put queues one frame, which fill writes, behind a hold if there is one. It returns false if nothing more is accepted.
-// The caller makes sure that the frame is written, by calling wake or writeNow.
-func (o *outbox) put(hold <-chan struct{}, fill func(*proto.Encoder)) bool {
+// Queue queues one frame, which fill writes, behind a hold if there is one. It returns false if nothing more is
+// accepted. The caller makes sure that the frame is written, by calling Wake or Answer.
+func (o *outbox) Queue(hold <-chan struct{}, fill func(*proto.Encoder)) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.deaf {
@@ -50,14 +50,14 @@ func (o *outbox) put(hold <-chan struct{}, fill func(*proto.Encoder)) bool {
 	return true
 }
 
-// putText queues bytes that are not a frame.
-func (o *outbox) putText(text string) {
+// QueueText queues bytes that are not a frame.
+func (o *outbox) QueueText(text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.deaf {
 		o.chunks = append(o.chunks, chunk{data: []byte(text)})
 		o.unread += len(text)
-		o.wake()
+		o.Wake()
 	}
 }
 
@@ -79,7 +79,7 @@ func (o *outbox) take(used []chunk) ([]chunk, bool) {
 // wait, and at the end of the connection.
 func (o *outbox) writeNow(write func([]byte) int) {
 	if !o.writing.TryLock() {
-		o.wake()
+		o.Wake()
 		return
 	}
 	defer o.writing.Unlock()
@@ -96,7 +96,7 @@ func (o *outbox) writeNow(write func([]byte) int) {
 		return
 	}
 	o.chunks = slices.Insert(o.chunks, 0, chunk{data: data[n:]})
-	o.wake()
+	o.Wake()
 }
 
 // takeNow returns the queued bytes if they can be written at once. Otherwise it wakes the writing goroutine.
@@ -104,7 +104,7 @@ func (o *outbox) takeNow() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.chunks) != 1 || o.chunks[0].hold != nil || o.closed {
-		o.wake()
+		o.Wake()
 		return nil
 	}
 	data := o.chunks[0].data
@@ -122,8 +122,8 @@ func (o *outbox) reuse(buf []byte) {
 // Otherwise a client that sends requests without reading could exhaust the memory.
 const maxUnread = 4 << 20
 
-// full returns a channel that is closed when there is room for the next reply, or nil if there is room now.
-func (o *outbox) full() <-chan struct{} {
+// Full returns a channel that is closed when there is room for the next reply, or nil if there is room now.
+func (o *outbox) Full() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.unread <= maxUnread {
@@ -135,8 +135,8 @@ func (o *outbox) full() <-chan struct{} {
 	return o.drained
 }
 
-// size returns the number of bytes that are queued or being written.
-func (o *outbox) size() int {
+// Unread returns the number of bytes that the peer has not accepted.
+func (o *outbox) Unread() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.unread
@@ -153,22 +153,23 @@ func (o *outbox) wrote(n int) {
 	}
 }
 
-// deafen makes the queue drop further bytes. The connection stays open.
-func (o *outbox) deafen() {
+// Deafen makes the queue drop further bytes. The connection stays open.
+func (o *outbox) Deafen() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.deaf = true
 }
 
-// close ends the queue. The connection ends when the queued bytes have been written.
-func (o *outbox) close() {
+// seal ends the queue. The connection ends when the queued bytes have been written.
+func (o *outbox) seal() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.deaf, o.closed = true, true
-	o.wake()
+	o.Wake()
 }
 
-func (o *outbox) wake() {
+// Wake makes the writing goroutine write what is queued.
+func (o *outbox) Wake() {
 	select {
 	case o.ready <- struct{}{}:
 	default:

@@ -51,6 +51,28 @@ func init() {
 	scenarios["both-stopped"] = bothStopped
 }
 
+// becomesRoot starts a program that becomes root if it may, and prints its first line.
+func becomesRoot(c child.Command, stdin *os.File, args ...string) (*child.Child, error) {
+	h, err := child.NewHost()
+	if err != nil {
+		return nil, err
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	c.Path = os.Getenv("CHILD_TEST_ROOT")
+	c.Args, c.Files = append([]string{c.Path, "__root"}, args...), []*os.File{stdin, write, os.Stderr}
+	one, err := h.Start(c)
+	if err != nil {
+		return nil, err
+	}
+	_ = write.Close() // the program has its own copy
+	said, err := bufio.NewReader(read).ReadString('\n')
+	fmt.Print(said)
+	return one, err
+}
+
 // foreignInCgroup starts a program that becomes root, in a control group that this process may write to, and prints its
 // pid. It then kills the program, or waits to be killed.
 func foreignInCgroup() error {
@@ -61,28 +83,10 @@ func foreignInCgroup() error {
 	if err := errors.Join(syscall.Setuid(65534), unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)); err != nil {
 		return err
 	}
-	h, err := child.NewHost()
+	c, err := becomesRoot(child.Command{Setuid: true, Cgroup: true}, nil, "sleeps")
 	if err != nil {
 		return err
 	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	program := os.Getenv("CHILD_TEST_ROOT")
-	c, err := h.Start(child.Command{
-		Path: program, Args: []string{program, "__root", "sleeps"}, Setuid: true, Cgroup: true,
-		Files: []*os.File{nil, write, os.Stderr},
-	})
-	if err != nil {
-		return err
-	}
-	_ = write.Close() // the program has its own copy
-	said, err := bufio.NewReader(read).ReadString('\n')
-	if err != nil {
-		return err
-	}
-	fmt.Print(said)
 	if err := await(func() bool { return errors.Is(c.Forward(syscall.Signal(0)), syscall.EPERM) }); err != nil {
 		return err
 	}
@@ -112,19 +116,13 @@ func bothStopped() error {
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)); err != nil {
 		return err
 	}
-	<-c.Done()
-	fmt.Println(c.Status().Overdue, c.Status().Code)
-	return nil
+	return tellEnd(c)
 }
 
 // firstThreadEnds ends the first thread of a program, which the process list then shows as a zombie while its other
 // threads run.
 func firstThreadEnds() error {
-	h, err := child.NewHost()
-	if err != nil {
-		return err
-	}
-	c, err := run(h, child.Command{}, "exec "+os.Args[0]+" __first-thread-ends")
+	c, err := begin(child.Command{}, "exec "+os.Args[0]+" __first-thread-ends")
 	if err != nil {
 		return err
 	}
@@ -150,33 +148,15 @@ func foreign(setuid bool) error {
 		return err
 	}
 	child.LookAgain()
-	h, err := child.NewHost()
-	if err != nil {
-		return err
-	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		return err
-	}
 	stdin, hold, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	program := os.Getenv("CHILD_TEST_ROOT")
-	c, err := h.Start(child.Command{
-		Path: program, Args: []string{program, "__root"}, Setuid: setuid,
-		Files: []*os.File{stdin, write, os.Stderr},
-	})
+	c, err := becomesRoot(child.Command{Setuid: setuid}, stdin)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	_ = write.Close() // the program has its own copy
-	said, err := bufio.NewReader(read).ReadString('\n')
-	if err != nil {
-		return err
-	}
-	fmt.Print(said)
 	if c.MayBeForeign() {
 		fmt.Println(errors.Is(c.Forward(syscall.SIGUSR1), syscall.EPERM), errors.Is(c.Stop(syscall.SIGTERM), syscall.EPERM),
 			slices.Equal(c.Foreign(), []int{c.Pid()}))
@@ -291,12 +271,10 @@ func setuidProgram(t *testing.T) {
 func TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost(t *testing.T) {
 	t.Parallel()
 	h, tree, _, said := guardedHost(t, "both-stopped")
-	require.Eventually(t, func() bool { return stateOf(h.Process.Pid) == "T" }, 50*time.Second, 10*time.Millisecond)
+	stopped(t, h)
 	allEnd(t, tree)
 	require.NoError(t, h.Process.Signal(syscall.SIGCONT))
-	require.True(t, said.Scan())
-	assert.Equal(t, "true 137", said.Text())
-	require.NoError(t, h.Wait())
+	tells(t, h, said, "true 137")
 }
 
 func TestStart_InheritsIgnoredSignals(t *testing.T) {
@@ -320,18 +298,16 @@ func TestLeft_CountsAProgramWhoseFirstThreadHasEnded(t *testing.T) {
 func TestGuard_KilledWhileItsHostIsStopped(t *testing.T) {
 	h, tree, guard, said := guardedHost(t, "unguarded")
 	require.NoError(t, h.Process.Signal(syscall.SIGSTOP))
-	require.Eventually(t, func() bool { return stateOf(h.Process.Pid) == "T" }, 50*time.Second, 10*time.Millisecond)
+	stopped(t, h)
 	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
 	allEnd(t, tree)
-	require.True(t, said.Scan())
-	assert.Equal(t, "false 137", said.Text())
-	require.NoError(t, h.Wait())
+	tells(t, h, said, "false 137")
 }
 
 // TestGuard_WorksWhileItsHostIsStopped: only the end of the guard resumes a stopped host.
 func TestGuard_WorksWhileItsHostIsStopped(t *testing.T) {
 	h, tree, _, said := guardedHost(t, "overdue-stopped")
-	require.Eventually(t, func() bool { return stateOf(h.Process.Pid) == "T" }, 50*time.Second, 10*time.Millisecond)
+	stopped(t, h)
 	allEnd(t, tree)
 	require.Equal(t, "T", stateOf(h.Process.Pid))
 	require.NoError(t, h.Process.Signal(syscall.SIGCONT))

@@ -1,11 +1,8 @@
-//go:build unix && !linux && !darwin
+//go:build unix && !linux
 
 package child
 
-import (
-	"errors"
-	"syscall"
-)
+import "syscall"
 
 const (
 	orphansStay = false // below this process, after adoptOrphans
@@ -22,7 +19,5 @@ func maySignalAll() bool { return syscall.Geteuid() == 0 }
 func attributes(group int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: group != 0, Pgid: group}
 }
-
-func processes() ([]process, error) { return nil, errors.ErrUnsupported }
 
 func (p process) signal(s syscall.Signal) error { return syscall.Kill(p.pid, s) }

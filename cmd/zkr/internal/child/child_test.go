@@ -71,9 +71,7 @@ var scenarios = map[string]func() error{
 		if err != nil {
 			return err
 		}
-		<-c.Done()
-		fmt.Println(c.Status().Overdue, c.Status().Code)
-		return nil
+		return tellEnd(c)
 	},
 	"overdue-stopped": func() error {
 		c, err := guarded(0) // the deadline is set below, since a busy machine may take long to start the tree
@@ -84,9 +82,7 @@ var scenarios = map[string]func() error{
 		if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
 			return err
 		}
-		<-c.Done()
-		fmt.Println(c.Status().Overdue, c.Status().Code)
-		return nil
+		return tellEnd(c)
 	},
 	"overdue": func() error {
 		c, err := guarded(clock() + time.Hour)
@@ -94,9 +90,7 @@ var scenarios = map[string]func() error{
 			return err
 		}
 		c.KillAt(clock() + 100*time.Millisecond)
-		<-c.Done()
-		fmt.Println(c.Status().Overdue, c.Status().Code)
-		return nil
+		return tellEnd(c)
 	},
 	"late": func() error {
 		_, err := status(child.Command{KillAt: clock() - time.Hour}, "echo started")
@@ -106,11 +100,7 @@ var scenarios = map[string]func() error{
 		return nil
 	},
 	"full": func() error {
-		h, err := child.NewHost()
-		if err != nil {
-			return err
-		}
-		c, err := run(h, child.Command{KillAt: clock() + time.Hour}, "sleep 300")
+		c, err := begin(child.Command{KillAt: clock() + time.Hour}, "sleep 300")
 		if err != nil {
 			return err
 		}
@@ -188,11 +178,7 @@ func tree(line string, processes int, end func(*child.Child) error) error {
 // treeOf starts a shell command line, waits until at least the given number of processes run (a shell may or may not
 // replace itself), ends them, and waits until none is left.
 func treeOf(c child.Command, line string, processes int, end func(*child.Child) error) error {
-	h, err := child.NewHost()
-	if err != nil {
-		return err
-	}
-	one, err := run(h, c, line)
+	one, err := begin(c, line)
 	if err != nil {
 		return err
 	}
@@ -217,19 +203,31 @@ func run(h *child.Host, c child.Command, line string) (*child.Child, error) {
 	return h.Start(c)
 }
 
-// status runs a shell command line to completion.
-func status(c child.Command, line string) (child.Status, error) {
+// begin starts a shell command line below a host of its own.
+func begin(c child.Command, line string) (*child.Child, error) {
 	h, err := child.NewHost()
 	if err != nil {
-		return child.Status{}, err
+		return nil, err
 	}
-	one, err := run(h, c, line)
+	return run(h, c, line)
+}
+
+// status runs a shell command line to completion.
+func status(c child.Command, line string) (child.Status, error) {
+	one, err := begin(c, line)
 	if err != nil {
 		return child.Status{}, err
 	}
 	defer one.Close()
 	<-one.Done()
 	return one.Status(), nil
+}
+
+// tellEnd prints how a command has ended.
+func tellEnd(c *child.Child) error {
+	<-c.Done()
+	fmt.Println(c.Status().Overdue, c.Status().Code)
+	return nil
 }
 
 func await(condition func() bool) error {
@@ -248,11 +246,7 @@ func stranger() error {
 	if err := other.Start(); err != nil {
 		return err
 	}
-	h, err := child.NewHost()
-	if err != nil {
-		return err
-	}
-	one, err := run(h, child.Command{}, "sleep 300")
+	one, err := begin(child.Command{}, "sleep 300")
 	if err != nil {
 		return err
 	}
@@ -315,11 +309,7 @@ func guarded(killAt time.Duration) (*child.Child, error) {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a test's directory
 	file := dir + "/told"
-	h, err := child.NewHost()
-	if err != nil {
-		return nil, err
-	}
-	c, err := run(h, child.Command{KillAt: killAt},
+	c, err := begin(child.Command{KillAt: killAt},
 		"exec 3>>"+file+
 			"; sleep 300 & echo $! >&3; setsid sh -c 'echo $$ >&3; (sleep 300 & echo $! >&3); sleep 300' & sleep 300")
 	if err != nil {
@@ -449,6 +439,21 @@ func guardedHost(t *testing.T, scenario string) (h *exec.Cmd, tree []int, guard 
 	return h, tree, guard, said
 }
 
+// tells waits for the end of a host, which tells how its command has ended.
+func tells(t *testing.T, h *exec.Cmd, said *bufio.Scanner, want string) {
+	t.Helper()
+	require.True(t, said.Scan())
+	assert.Equal(t, want, said.Text())
+	require.NoError(t, h.Wait())
+}
+
+// stopped waits until a host is stopped.
+func stopped(t *testing.T, h *exec.Cmd) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.HasPrefix(stateOf(h.Process.Pid), "T") }, 50*time.Second,
+		10*time.Millisecond)
+}
+
 func allEnd(t *testing.T, pids []int) {
 	t.Helper()
 	require.Len(t, pids, 4)
@@ -468,30 +473,23 @@ func TestGuard_KillsTheTreeWhenItsHostIsKilled(t *testing.T) {
 func TestGuard_KillsTheTreeAtTheDeadline(t *testing.T) {
 	h, tree, _, said := guardedHost(t, "overdue")
 	allEnd(t, tree)
-	require.True(t, said.Scan())
-	assert.Equal(t, "true 137", said.Text())
-	require.NoError(t, h.Wait())
+	tells(t, h, said, "true 137")
 }
 
 func TestGuard_KillsTheTreeOfAStoppedHost(t *testing.T) {
 	h, tree, _, said := guardedHost(t, "overdue-stopped")
 	allEnd(t, tree)
 	// On a busy machine the host may stop only after its deadline. A SIGCONT before that would have no effect.
-	require.Eventually(t, func() bool { return strings.HasPrefix(stateOf(h.Process.Pid), "T") }, 50*time.Second,
-		10*time.Millisecond)
+	stopped(t, h)
 	require.NoError(t, h.Process.Signal(syscall.SIGCONT))
-	require.True(t, said.Scan())
-	assert.Equal(t, "true 137", said.Text())
-	require.NoError(t, h.Wait())
+	tells(t, h, said, "true 137")
 }
 
 func TestHost_KillsTheTreeWhenTheGuardIsKilled(t *testing.T) {
 	h, tree, guard, said := guardedHost(t, "unguarded")
 	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
 	allEnd(t, tree)
-	require.True(t, said.Scan())
-	assert.Equal(t, "false 137", said.Text())
-	require.NoError(t, h.Wait())
+	tells(t, h, said, "false 137")
 }
 
 // runs reports whether a process exists and is not a zombie: process 1 of a container may not reap.

@@ -116,8 +116,7 @@ func TestDeadline_KeepsAGraceThatWasAskedFor(t *testing.T) {
 // TestDeadline_AnAnswerAfterASuspendProvesContactsFromBeforeIt: the clock of the hold stood still for 5 s, that of the
 // servers did not.
 func TestDeadline_AnAnswerAfterASuspendProvesContactsFromBeforeIt(t *testing.T) {
-	d, err := newDeadline(15*time.Second, 3*time.Second, time.Second)
-	require.NoError(t, err)
+	d := newWalk(t, 15*time.Second, 3*time.Second, time.Second)
 	now := time.Now()
 	d.look(now, time.Hour, now.Add(10*time.Second))
 	boot := time.Hour + 5*time.Second
@@ -129,8 +128,7 @@ func TestDeadline_AnAnswerAfterASuspendProvesContactsFromBeforeIt(t *testing.T) 
 
 // TestDeadline_IsNotFreshAfterASuspend: a program started now would be stopped at once.
 func TestDeadline_IsNotFreshAfterASuspend(t *testing.T) {
-	d, err := newDeadline(15*time.Second, 3*time.Second, time.Second)
-	require.NoError(t, err)
+	d := newWalk(t, 15*time.Second, 3*time.Second, time.Second)
 	now := time.Now()
 	until := now.Add(10 * time.Second)
 	d.look(now, time.Hour, until)
@@ -140,8 +138,7 @@ func TestDeadline_IsNotFreshAfterASuspend(t *testing.T) {
 }
 
 func TestDeadline_CountsTheTimeOfASuspendedMachine(t *testing.T) {
-	d, err := newDeadline(15*time.Second, 3*time.Second, time.Second)
-	require.NoError(t, err)
+	d := newWalk(t, 15*time.Second, 3*time.Second, time.Second)
 	now := time.Now()
 	until := now.Add(10 * time.Second)
 	assert.Equal(t, goodTime, d.look(now, time.Hour, until))
@@ -167,8 +164,7 @@ func TestDeadline_RefusesAGraceThatCannotBeKept(t *testing.T) {
 }
 
 func TestDeadline_IsStuckWhenNoAnswerMovesIt(t *testing.T) {
-	d, err := newDeadline(15*time.Second, time.Second, time.Second)
-	require.NoError(t, err)
+	d := newWalk(t, 15*time.Second, time.Second, time.Second)
 	now := time.Now()
 	d.look(now, 0, now.Add(9*time.Second))
 	d.look(now.Add(3*time.Second), 0, now.Add(9*time.Second))

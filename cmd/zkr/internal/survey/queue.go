@@ -146,17 +146,14 @@ func (q *Queue) find(verdict, node, format string, args ...any) {
 }
 
 // judge determines the findings of the queue, and its verdict.
-func (q *Queue) judge(now time.Time, stuck time.Duration, alive map[int64]bool) {
+func (q *Queue) judge(now time.Time, stuck time.Duration) {
 	for _, c := range q.Foreign {
 		q.find(Foreign, c.Node,
 			"blocked by foreign node %s: it is ephemeral and ends in ten digits, and is of no known recipe", base(c.Node))
 	}
 	for _, c := range slices.Concat(q.Holders, q.Waiters) {
-		switch {
-		case c.Session == "":
+		if c.Session == "" {
 			q.find(Ghost, c.Node, "ghost: %s is not ephemeral, so it stays when its process ends", base(c.Node))
-		case alive != nil && !alive[c.Stat.EphemeralOwner]:
-			q.find(Ghost, c.Node, "ghost: the leader of the ensemble does not know session %s of %s", c.Session, c.Name())
 		}
 		if c.named.Key != "" && c.named.Exhausted() {
 			q.find(Exhausted, c.Node, "the sequence numbers have run out at %s: delete the path while no program uses it",

@@ -32,8 +32,7 @@ type Source interface {
 // Reader reads queues.
 type Reader struct {
 	Client Source
-	Stuck  time.Duration  // a first waiter that has waited this long yields a finding; 0 means never
-	Alive  map[int64]bool // the sessions that the leader knows; nil if unknown
+	Stuck  time.Duration // a first waiter that has waited this long yields a finding; 0 means never
 	// Ahead is how far the servers' clock is ahead of the local one. Times of contenders are converted to local time.
 	Ahead time.Duration
 	// SkipForbidden makes Below leave out nodes below its root that the client may not read. Otherwise they are an error.
@@ -81,7 +80,7 @@ func (r *Reader) skips(skip bool, path string, err error) bool {
 
 // Path reads the queue at a path. A path without a node is a free lock.
 func (r *Reader) Path(ctx context.Context, path string) (*Queue, error) {
-	if err := r.sync(ctx, path); err != nil {
+	if err := r.Client.Sync(ctx, path); err != nil {
 		return nil, err
 	}
 	asOf := time.Now()
@@ -101,7 +100,7 @@ func (r *Reader) Path(ctx context.Context, path string) (*Queue, error) {
 // purpose, so free locks are left out. With SkipForbidden, a queue with an unreadable contender is left out entirely,
 // because nothing certain is known about it.
 func (r *Reader) Below(ctx context.Context, root string) ([]*Queue, error) {
-	if err := r.sync(ctx, root); err != nil {
+	if err := r.Client.Sync(ctx, root); err != nil {
 		return nil, err
 	}
 	asOf := time.Now()
@@ -124,10 +123,6 @@ func (r *Reader) Below(ctx context.Context, root string) ([]*Queue, error) {
 		return q.unread || len(q.Contenders()) == 0 ||
 			slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(forbidden, part) })
 	}), err
-}
-
-func (r *Reader) sync(ctx context.Context, path string) error {
-	return r.Client.Sync(ctx, path)
 }
 
 // list lists nodes. Nodes that do not exist or are skipped get no entry.
@@ -230,7 +225,7 @@ func (r *Reader) queues(
 	now := time.Now()
 	for _, q := range queues {
 		q.arrange(holding[q], waiting[q])
-		q.judge(now, r.Stuck, r.Alive)
+		q.judge(now, r.Stuck)
 	}
 	return queues, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
@@ -28,11 +28,7 @@ import (
 
 func dial(t *testing.T, srv *zktest.Server, id string, more ...conn.Option) *conn.Client {
 	t.Helper()
-	c, err := conn.Dial(t.Context(), "zk", append(more, conn.WithDialer(srv.DialAs(id)), conn.WithIdentity(id),
-		conn.WithSessionTimeout(time.Minute), conn.WithLogger(slog.New(slog.DiscardHandler)))...)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return bubble.Dial(t, srv, id, append(more, conn.WithSessionTimeout(time.Minute))...)
 }
 
 // counting counts the requests of a client.
@@ -236,23 +232,12 @@ func TestVerdict_Stuck(t *testing.T) {
 	require.Equal(t, first, q.Waiters[0].Behind)
 	require.Equal(t, []any{"web1", 42}, []any{q.Holders[0].Host, q.Holders[0].Process})
 	q.Findings = nil
-	q.judge(time.Now().Add(2*time.Hour), time.Hour, nil)
+	q.judge(time.Now().Add(2*time.Hour), time.Hour)
 	require.Equal(t, Stuck, q.Verdict)
 	require.Regexp(t, `^stuck behind web1/42: web2/43 has waited for 2h0m`, q.Words)
 	q.Kind, q.Findings = "election", nil
-	q.judge(time.Now().Add(2*time.Hour), time.Hour, nil)
+	q.judge(time.Now().Add(2*time.Hour), time.Hour)
 	require.Equal(t, Held, q.Verdict, "a candidate may wait for ever")
-}
-
-func TestVerdict_SessionUnknownToTheLeader(t *testing.T) {
-	srv := zktest.Run(t, zktest.InMemory())
-	c := dial(t, srv, "one/1")
-	node(t, c, "/q/"+guid+"lock-", "web1/42")
-	for _, known := range []bool{true, false} {
-		q, err := (&Reader{Client: c, Alive: map[int64]bool{srv.SessionOf("one/1"): known}}).Path(t.Context(), "/q")
-		require.NoError(t, err)
-		require.Equal(t, !known, q.Has(Ghost))
-	}
 }
 
 // TestJSON: scripts rely on these names.
@@ -267,7 +252,7 @@ func TestJSON(t *testing.T) {
 	q := &Queue{Path: "/q", AsOf: at, Findings: []Finding{}, Exists: true}
 	q.arrange([]*Contender{contender("/q/b-lock-0000000002", "web2/43"), contender("/q/a-lock-0000000001", "web1/42")},
 		nil)
-	q.judge(at.Add(time.Minute), 0, nil)
+	q.judge(at.Add(time.Minute), 0)
 	got, err := json.MarshalIndent(q, "", "  ")
 	require.NoError(t, err)
 	want, err := os.ReadFile("testdata/queue.json")
@@ -359,10 +344,7 @@ func TestReader_TenThousandLocks(t *testing.T) {
 	}
 	srv := zktest.Run(t)
 	var sent atomic.Int64
-	c, err := conn.Dial(t.Context(), srv.Addr(), counting(&sent), conn.WithSessionTimeout(40*time.Second),
-		conn.WithLogger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	defer c.Close()
+	c := dial(t, srv, "one/1", counting(&sent))
 	paths := make([]string, 10_000)
 	for i := range paths {
 		paths[i] = fmt.Sprintf("/locks/g%02d/l%04d", i/100, i)

@@ -3,11 +3,11 @@ package world
 import "github.com/zkrecipes/zkrecipes"
 
 // curator is Curator's rule for LOST. Curator reports SUSPENDED when the connection ends, or when nothing has been
-// received for two thirds of the session timeout, and LOST one session timeout after that. It reports LOST at once if a
-// server reports that the session has expired.
+// received for two thirds of the session timeout, and LOST one session timeout after that. It reports LOST immediately
+// if a server reports that the session has expired.
 //
-// The rule is computed from the history of our process, so both meet the same faults. It cannot know what a program on
-// Curator would have done in our place: once our process gives up its node, the rule says nothing more.
+// The rule is computed from the history of our process, so both face the same faults. It cannot know what a program
+// that uses Curator would have done in our place: once our process gives up its node, the rule no longer applies.
 //
 // Sources: org.apache.zookeeper.ClientCnxn (readTimeout), and ConnectionStateManager.checkSessionExpiration of Curator
 // 5.
@@ -35,7 +35,7 @@ func (c *curator) granted(now Moment, path string, token zkrecipes.Token) {
 	c.holds = append(c.holds, ruled{Span{Kind: "rule", From: now, To: Open, Token: token}, path})
 }
 
-// ends ends the present hold for a reason other than the rule.
+// ends ends the current hold for a reason other than the rule.
 func (c *curator) ends(now Moment) {
 	c.settle(now)
 	if h := c.present(); h != nil {

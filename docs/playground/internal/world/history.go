@@ -56,7 +56,7 @@ type history struct {
 	mu      sync.Mutex
 	begin   time.Time
 	version int   // grows with each entry
-	seen    int64 // the newest transaction of the server that it covers
+	seen    int64 // the latest of the server's transactions that it covers
 	lanes   []*lane
 	story   []Line
 }
@@ -74,7 +74,7 @@ type lane struct {
 	closing  bool // the client has asked to end a session
 	up       bool
 	state    zkrecipes.State
-	until    func() time.Time // the deadline of the present hold; nil without one
+	until    func() time.Time // the deadline of the current hold; nil without one
 	curator  *curator         // nil if the recipe is not exclusive
 }
 
@@ -104,7 +104,7 @@ func (h *history) say(who, text string) {
 	h.tell(h.now(), who, text)
 }
 
-// tell is say with the lock held.
+// tell is like say, but the caller holds the lock.
 func (h *history) tell(at Moment, who, text string) {
 	h.version++
 	i := len(h.story)

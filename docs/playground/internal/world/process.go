@@ -185,8 +185,7 @@ func (p *process) work(h *zkrecipes.Hold, writes bool) {
 	}
 }
 
-// sleep blocks until the process resumes, and returns true. It returns false if the process was stopped in the
-// meantime.
+// sleep blocks until the process resumes, and returns true. It returns false if the process is stopped first.
 func (p *process) sleep(label string) bool {
 	p.mu.Lock()
 	woken := p.woken
@@ -237,7 +236,7 @@ func (p *process) cutOff(cut bool) error {
 	return nil
 }
 
-// stall stalls or resumes the connection, as the state of the process requires. The caller holds the lock.
+// stall stalls or resumes the connection, as the process's state requires. The caller holds the lock.
 func (p *process) stall() {
 	if p.cut || p.woken != nil {
 		p.world.server.Stall(zktest.Label(p.label), zktest.Both)
@@ -246,7 +245,7 @@ func (p *process) stall() {
 	}
 }
 
-// freeze suspends the work of the process, and all that it sends and receives.
+// freeze suspends the process's work, and everything it sends and receives.
 func (p *process) freeze() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

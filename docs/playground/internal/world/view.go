@@ -31,8 +31,8 @@ type Lane struct {
 	State               string // "stopped", "idle", "waits", "holds", "reads"
 	Connected           bool
 	Cut, Frozen, Losing bool
-	Token               zkrecipes.Token // of the present hold
-	Deadline            Moment          // of the present hold; 0 without one
+	Token               zkrecipes.Token // of the current hold
+	Deadline            Moment          // of the current hold; 0 without one
 	Expires             Moment          // when the server ends the session if it hears nothing more; 0 without one
 	RuleDeadline        Moment          // when Curator's rule reports LOST if nothing more is heard; 0 without a hold
 	Spans, Faults       []Span
@@ -123,7 +123,7 @@ func (p *process) view(sessions []zktest.SessionInfo) Lane {
 	return l
 }
 
-// deadline returns the function that yields the deadline of the present hold, or nil without one. That function must be
+// deadline returns the function that yields the deadline of the current hold, or nil without one. That function must be
 // called without the lock.
 func (l *lane) deadline() func() time.Time {
 	l.mu.Lock()

@@ -2,7 +2,7 @@
 // on command, and leave a history of what happened. The package draws nothing and needs no browser, so its tests are
 // ordinary tests.
 //
-// Time comes from package time: in a page that is a clock which the page moves, and in a test the clock of a bubble.
+// Time comes from package time: in a page, that is a clock which the page advances, and in a test, the bubble's clock.
 package world
 
 import (
@@ -40,7 +40,7 @@ type World struct {
 	running   sync.WaitGroup
 }
 
-// New starts a world with all its processes running. Its steps happen by themselves until ctx ends or the world is
+// New starts a world with all its processes running. Its steps happen by themselves until ctx is done or the world is
 // closed.
 func New(ctx context.Context, s Setting) (*World, error) {
 	server, err := zktest.Start(zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithLatency(latency),
@@ -67,7 +67,7 @@ func New(ctx context.Context, s Setting) (*World, error) {
 }
 
 // furnish creates the nodes above the contenders, as if the recipe had been used before. Otherwise the first contender
-// would have to create them, and be late.
+// would have to create them, and would be late.
 func (w *World) furnish() error {
 	for _, node := range []string{path, path + "/leases", path + "/locks"} {
 		if _, err := w.server.Create(node, nil, zktest.Persistent); err != nil {
@@ -97,7 +97,7 @@ func (w *World) play() {
 
 // Do performs an action on a process.
 //
-// It returns an error, and does nothing, if the verb or process is unknown or the action makes no sense now.
+// It returns an error, and has no effect, if the verb or process is unknown or the action makes no sense now.
 func (w *World) Do(verb Verb, who string) error {
 	do, known := verbs[verb]
 	if !known {

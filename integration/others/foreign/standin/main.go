@@ -1,7 +1,7 @@
 // Command standin replaces zkServer.sh, or the java that runs a ZooKeeper, for suites that start servers of their own.
-// It requests a server with the same configuration file from the ensembles of the test process, and forwards its
-// clients to it. It prints the address that it listens on. If it is killed, its clients see the same as if a server is
-// killed.
+// It requests a server with the same configuration file from the test process's ensembles, and forwards its clients to
+// that server. It prints the address it listens on. If it is killed, its clients see what they would see if a server
+// were killed.
 package main
 
 import (

@@ -1,6 +1,5 @@
 // Command beat is the program that zkr runs on Windows. It starts itself again, as detached from zkr as possible. Both
-// send a sign of life to an address every few milliseconds. The first byte of the answer is the status that the process
-// exits with.
+// send a sign of life to an address every few milliseconds. The first byte of the answer is the process's exit status.
 package main
 
 import (

@@ -1,0 +1,7 @@
+//go:build unix && !linux && !darwin
+
+package child
+
+import "errors"
+
+func processes() ([]process, error) { return nil, errors.ErrUnsupported }
