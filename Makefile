@@ -52,7 +52,7 @@ race: ## the same tests under the race detector (needs a C compiler)
 real: export REQUIRE_REAL = 1
 real: ## the decisive tests against real servers (needs root, ZooKeeper, Curator, kazoo and iptables: see .ci/run)
 	@CHAOS_DURATION=1m tools/test.sh \
-		'integration -count=1 -p=2 -timeout=15m ./others/curator ./library/leader ./chaos ./parity ./kit/zkserver ./library/lease ./library/client' \
+		'integration -count=1 -p=2 -timeout=15m ./others/curator ./library/leader ./chaos ./parity ./kit/zkserver ./library/lease' \
 		'integration $(REAL) -timeout=15m -run=^TestKazoo(BesideUs|Counter|Party) ./others/foreign' \
 		'integration $(REAL) -timeout=15m -run=^TestExclusion$$ ./zkr'
 

@@ -77,7 +77,7 @@ func multi(kind Code, body func(w *writer, root string)) func(w *writer, root st
 }
 
 var oddities = []oddity{
-	{"create: scheme auth, id (*writer).null, no identity", opCreate, oddCreate(text("auth"), (*writer).null)},
+	{"create: scheme auth, id null, no identity", opCreate, oddCreate(text("auth"), (*writer).null)},
 	{"create: scheme world, id null", opCreate, oddCreate(text("world"), (*writer).null)},
 	{"create: scheme digest, id null", opCreate, oddCreate(text("digest"), (*writer).null)},
 	{"create: scheme ip, id null", opCreate, oddCreate(text("ip"), (*writer).null)},

@@ -133,9 +133,3 @@ func TestLedger_Overlaps(t *testing.T) {
 		t.Errorf("%d overlaps of two holds at once", n)
 	}
 }
-
-func TestFigure(t *testing.T) {
-	if n := figure("zk_watch_count\t12\nzk_znode_count\t34\n", "zk_znode_count"); n != 34 {
-		t.Error(n)
-	}
-}

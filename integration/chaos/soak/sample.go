@@ -5,8 +5,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/metrics"
-	"strconv"
-	"strings"
 
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
@@ -18,37 +16,26 @@ func sample(servers []*zkserver.Server, before Sample) Sample {
 	metrics.Read(live)
 	s := Sample{Heap: live[0].Value.Uint64(), Resident: resident(), Goroutines: runtime.NumGoroutine()}
 	for _, server := range servers {
-		answer := mntr(server)
-		nodes := figure(answer, "zk_znode_count")
+		now := figures(server)
+		nodes := now["zk_znode_count"]
 		if nodes == 0 {
 			s.Watches, s.Nodes = before.Watches, before.Nodes
 			break
 		}
-		s.Watches += figure(answer, "zk_watch_count")
+		s.Watches += now["zk_watch_count"]
 		s.Nodes = max(s.Nodes, nodes)
 	}
 	return s
 }
 
-// mntr queries a server, repeatedly if the machine is busy. It returns "" if there is no answer.
-func mntr(server *zkserver.Server) string {
+// figures queries a server, repeatedly if the machine is busy. It returns nil if there is no answer.
+func figures(server *zkserver.Server) map[string]int {
 	for range 5 {
-		if answer, err := server.FourLetter("mntr"); err == nil {
-			return answer
+		if figures, err := server.Figures(); err == nil {
+			return figures
 		}
 	}
-	return ""
-}
-
-// figure returns a figure from the answer to mntr, or 0 if it is missing.
-func figure(mntr, name string) int {
-	for line := range strings.Lines(mntr) {
-		if value, found := strings.CutPrefix(line, name+"\t"); found {
-			n, _ := strconv.Atoi(strings.TrimSpace(value)) // 0 if it is not a number
-			return n
-		}
-	}
-	return 0
+	return nil
 }
 
 // resident returns the resident memory of this process, or 0 where there is no /proc.

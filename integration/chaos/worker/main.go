@@ -39,7 +39,6 @@ type config struct {
 	limit, mates                            int
 	writes                                  float64
 	seed                                    uint64
-	verbose                                 bool
 }
 
 func main() {
@@ -67,7 +66,6 @@ func main() {
 	flag.StringVar(&c.server, "server", "", "Kerberos principal of the servers")
 	flag.StringVar(&c.acl, "acl", "",
 		"SASL ids, separated by commas, that alone may use what the worker makes; default everyone")
-	flag.BoolVar(&c.verbose, "v", false, "log on the error output")
 	flag.Parse()
 	c.sets = cmp.Or(c.sets, c.recipe)
 	if err := run(c); err != nil {
@@ -81,9 +79,6 @@ func run(c config) error {
 	defer stop()
 	orders := listen(os.Stdin, stop)
 	logger := slog.New(slog.DiscardHandler)
-	if c.verbose {
-		logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	}
 	opts := []conn.Option{conn.WithSessionTimeout(c.session), conn.WithIdentity(c.id), conn.WithLogger(logger)}
 	if c.keytab != "" {
 		who, err := zkkerberos.Keytab(c.keytab, c.principal, zkkerberos.WithServer(c.server), zkkerberos.WithLogger(logger))

@@ -6,13 +6,10 @@
 //	go run ./doubt/mutate -files 'internal/znode'  those of some files
 //	go run ./doubt/mutate -tests '^fence$'         with the tests of some packages alone
 //	go run ./doubt/mutate -out mutants.txt         continues where an earlier run ended
-//	go run ./doubt/mutate -again mutants.txt       those that survived an earlier run
-//	go run ./doubt/mutate -unreached               lists those that no test can notice, and tries none
 //
 // All mutants are compiled into the test binaries at once, and the environment selects the active one. First each test
 // runs without a mutant, and records the mutants that would have changed a value or left out a statement. A mutant runs
-// only against these tests: those of its own package first, then those of the others, the quick ones first. With
-// -reach, a later run repeats this only for new tests, as long as the mutated code and the other tests are the same.
+// only against these tests: those of its own package first, then those of the others, the quick ones first.
 //
 // Gremlins (github.com/go-gremlins/gremlins) does less: it has no seeds and no list of equivalents, it never leaves out
 // a statement, and for each mutant it can run other packages' tests only all together.
@@ -69,10 +66,6 @@ func main() {
 	flag.IntVar(&c.sample, "sample", 0, "`number` of mutants to try; 0 is all")
 	flag.Uint64Var(&c.seed, "seed", 1, "of the sample")
 	flag.StringVar(&c.out, "out", "", "`file` of results, which are not tried again")
-	flag.StringVar(&c.again, "again", "", "`file` of results, of which those that survived are tried")
-	flag.StringVar(&c.reach, "reach", "",
-		"`file` that keeps which mutants each test reaches; remove it when the code or a test has changed")
-	flag.BoolVar(&c.unreached, "unreached", false, "list the mutants that would change nothing in any test, and try none")
 	flag.Parse()
 	var err error
 	if c.files, err = regexp.Compile(*files); err == nil {
@@ -87,11 +80,10 @@ func main() {
 }
 
 type config struct {
-	files, tests      *regexp.Regexp
-	sample            int
-	seed              uint64
-	out, again, reach string
-	unreached         bool
+	files, tests *regexp.Regexp
+	sample       int
+	seed         uint64
+	out          string
 }
 
 func run(c config) error {
@@ -105,13 +97,6 @@ func run(c config) error {
 		return err
 	}
 	todo := slices.DeleteFunc(slices.Clone(in.mutants), func(m mutant) bool { return !c.files.MatchString(m.file) })
-	if c.again != "" {
-		results, err := earlier(c.again)
-		if err != nil {
-			return err
-		}
-		todo = slices.DeleteFunc(todo, func(m mutant) bool { return results[m.key()] != survives })
-	}
 	if c.sample > 0 {
 		random := rand.New(rand.NewPCG(c.seed, 0))
 		random.Shuffle(len(todo), func(i, j int) { todo[i], todo[j] = todo[j], todo[i] })
@@ -119,14 +104,8 @@ func run(c config) error {
 	}
 	r := &runner{root: "..", dir: dir, spec: spec}
 	chosen := slices.DeleteFunc(slices.Clone(testers), func(pkg string) bool { return !c.tests.MatchString(pkg) })
-	if err := r.load(c.reach); err != nil {
+	if err := r.prepare(chosen); err != nil {
 		return err
-	}
-	if err := errors.Join(r.prepare(chosen), r.save(c.reach)); err != nil {
-		return err
-	}
-	if c.unreached {
-		return r.unreached(todo)
 	}
 	return r.all(todo, c.out)
 }

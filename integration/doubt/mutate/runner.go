@@ -36,22 +36,12 @@ type test struct {
 
 type runner struct {
 	root, dir, spec string
-	measured        map[string]measurement // by package and test
-	reachedBy       map[int][]test         // by mutant: the tests in which it would change something
-}
-
-// measurement is what a test does without a mutant.
-type measurement struct {
-	Took    time.Duration
-	Reaches []int // mutants
+	reachedBy       map[int][]test // by mutant: the tests in which it would change something
 }
 
 // prepare builds the test binaries, and finds out which mutants each test reaches.
 func (r *runner) prepare(pkgs []string) error {
 	r.reachedBy = map[int][]test{}
-	if r.measured == nil {
-		r.measured = map[string]measurement{}
-	}
 	for i, pkg := range pkgs {
 		t := &tester{pkg: pkg, binary: filepath.Join(r.dir, fmt.Sprintf("%d.test", i))}
 		build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", r.spec, "-o", t.binary, ".")
@@ -68,8 +58,10 @@ func (r *runner) prepare(pkgs []string) error {
 		}
 		began := time.Now()
 		for name := range strings.FieldsSeq(string(names)) {
-			if err := r.measure(t, name); err != nil {
-				return err
+			if err := r.watch(t, name); err != nil { // perhaps because the machine is busy
+				if err := r.watch(t, name); err != nil {
+					return err
+				}
 			}
 		}
 		fmt.Fprintf(os.Stderr, "%s: %v, one test at a time\n", pkg, time.Since(began).Round(time.Millisecond))
@@ -77,43 +69,25 @@ func (r *runner) prepare(pkgs []string) error {
 	return nil
 }
 
-// measure runs one test without a mutant, unless an earlier run did.
-func (r *runner) measure(t *tester, name string) error {
-	m, known := r.measured[t.pkg+" "+name]
-	if !known {
-		var err error
-		if m, err = r.watch(t, name); err != nil { // perhaps because the machine is busy
-			if m, err = r.watch(t, name); err != nil {
-				return err
-			}
-		}
-		r.measured[t.pkg+" "+name] = m
-	}
-	for _, id := range m.Reaches {
-		r.reachedBy[id] = append(r.reachedBy[id], test{t, name, m.Took})
-	}
-	return nil
-}
-
-func (r *runner) watch(t *tester, name string) (measurement, error) {
+// watch runs one test without a mutant.
+func (r *runner) watch(t *tester, name string) error {
 	reached := t.binary + "." + name
 	out, took, err := r.tests(t, []string{name}, "MUTANTS_REACHED="+reached, longest)
 	if err != nil {
-		return measurement{}, fmt.Errorf("%s of %s fails without a mutant: %w\n%s", name, t.pkg, err, out)
+		return fmt.Errorf("%s of %s fails without a mutant: %w\n%s", name, t.pkg, err, out)
 	}
-	m := measurement{Took: took}
 	numbers, err := os.ReadFile(reached)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return m, err
+		return err
 	}
 	for field := range strings.FieldsSeq(string(numbers)) {
 		id, err := strconv.Atoi(field)
 		if err != nil {
-			return m, err
+			return err
 		}
-		m.Reaches = append(m.Reaches, id)
+		r.reachedBy[id] = append(r.reachedBy[id], test{t, name, took})
 	}
-	return m, nil
+	return nil
 }
 
 // tests runs some tests of a package, within a limit of processor time.

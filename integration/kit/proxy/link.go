@@ -117,11 +117,14 @@ func (k *link) wait(due time.Time, d Direction) bool {
 // must be cut and the frame dropped.
 func (k *link) spring(payload []byte, d Direction, first bool) bool {
 	switch {
-	case first: // it opens the session, and has no header
-		return k.connect(d)
+	case first && d == ToServer: // it opens the session, and has no header
+		k.trap(Connect, Connect, "")
+	case first:
+		return k.answer(Connect)
 	case d == ToServer:
-		return k.request(payload)
+		k.request(payload)
 	default:
 		return k.reply(payload)
 	}
+	return true
 }

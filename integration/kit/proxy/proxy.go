@@ -1,5 +1,5 @@
 // Package proxy is a TCP proxy between ZooKeeper clients and a server. It breaks connections on command: it can cut,
-// refuse, stall in either direction, delay, or lose one chosen request or reply.
+// refuse, stall in either direction, delay, or lose one chosen reply.
 //
 // It understands frames, so a fault falls between requests and never inside one. One proxy is one network path. To
 // partition clients separately, give each its own proxy. Four-letter words and TLS do not pass.

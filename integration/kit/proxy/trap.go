@@ -5,17 +5,15 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
-	"sync"
 )
 
-// An Action is what happens to a trapped request.
+// An Action is what happens to the reply of a trapped request, which the server executes.
 type Action int
 
-// The actions. Except for HoldReply, the proxy cuts the connection, and the client cannot tell the actions apart.
+// The actions.
 const (
-	DropRequest Action = iota // the server never sees it
-	DropReply                 // the server executes it, and the reply is lost
-	HoldReply                 // the reply, and everything behind it on that connection, waits for Release
+	DropReply Action = iota // the proxy cuts the connection instead
+	HoldReply               // it, and everything behind it on that connection, waits until the connection is cut
 )
 
 // Creates are the opcodes that create a node: create, create2, createContainer, createTTL.
@@ -26,24 +24,20 @@ const Connect int32 = -10
 
 // A Match selects one request among all that pass.
 type Match struct {
-	Ops  []int32 // opcodes; none means any but Connect
+	Ops  []int32 // opcodes
 	Path string  // a part of the path; empty matches any request, with or without a path
-	Nth  int     // of those that match, counted from 1; 0 means the first
 }
 
 // A Trap waits for one request, acts once, and ends.
 type Trap struct {
-	match    Match
-	action   Action
-	seen     int // guarded by proxy.mu, like match
-	sprung   chan struct{}
-	released chan struct{}
-	release  sync.Once
+	match  Match
+	action Action
+	sprung chan struct{}
 }
 
-// Trap sets a trap. It counts requests from now on, over all connections.
+// Trap sets a trap for the first request from now on, over all connections, that matches.
 func (p *Proxy) Trap(m Match, a Action) *Trap {
-	t := &Trap{match: m, action: a, sprung: make(chan struct{}), released: make(chan struct{})}
+	t := &Trap{match: m, action: a, sprung: make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.traps = append(p.traps, t)
@@ -57,8 +51,7 @@ func (p *Proxy) Disarm() {
 	p.traps = nil
 }
 
-// Wait returns when the trap has acted: for DropRequest once the connection is cut, for the others once the server has
-// replied.
+// Wait returns when the trap has acted, once the server has replied.
 func (t *Trap) Wait(ctx context.Context) error {
 	select {
 	case <-t.sprung:
@@ -68,39 +61,20 @@ func (t *Trap) Wait(ctx context.Context) error {
 	}
 }
 
-// Release releases a held reply.
-func (t *Trap) Release() { t.release.Do(func() { close(t.released) }) }
-
-// connect looks for a trap on a connect request or its reply.
-func (k *link) connect(d Direction) bool {
-	if d == ToServer {
-		return k.trap(Connect, Connect, "")
+// request looks for a trap on a request.
+func (k *link) request(payload []byte) {
+	if len(payload) >= 8 {
+		xid, op := int32(binary.BigEndian.Uint32(payload)), int32(binary.BigEndian.Uint32(payload[4:]))
+		k.trap(xid, op, requestPath(op, payload[8:]))
 	}
-	return k.answer(Connect)
 }
 
-// request looks for a trap on a request and reports whether to forward it.
-func (k *link) request(payload []byte) bool {
-	if len(payload) < 8 {
-		return true
-	}
-	xid, op := int32(binary.BigEndian.Uint32(payload)), int32(binary.BigEndian.Uint32(payload[4:]))
-	return k.trap(xid, op, requestPath(op, payload[8:]))
-}
-
-func (k *link) trap(xid, op int32, path string) bool {
+func (k *link) trap(xid, op int32, path string) {
 	k.proxy.mu.Lock()
-	t := k.proxy.pick(op, path)
-	if t != nil && t.action != DropRequest {
+	defer k.proxy.mu.Unlock()
+	if t := k.proxy.pick(op, path); t != nil {
 		k.doomed[xid] = t
 	}
-	k.proxy.mu.Unlock()
-	if t == nil || t.action != DropRequest {
-		return true
-	}
-	k.cut()
-	close(t.sprung)
-	return false
 }
 
 // reply looks for a trap on a reply and reports whether to forward it.
@@ -123,31 +97,19 @@ func (k *link) answer(xid int32) bool {
 		k.cut()
 	}
 	close(t.sprung)
-	if t.action == DropReply {
-		return false
-	}
-	select {
-	case <-t.released:
-		return true
-	case <-k.done:
-		return false
-	}
+	<-k.done
+	return false
 }
 
-// pick counts a request, and removes the trap that matches it. The caller holds p.mu.
+// pick removes the trap that matches a request. The caller holds p.mu.
 func (p *Proxy) pick(op int32, path string) *Trap {
-	var hit *Trap
-	for _, t := range p.traps {
-		named := slices.Contains(t.match.Ops, op) || len(t.match.Ops) == 0 && op != Connect
-		if !named || !strings.Contains(path, t.match.Path) {
-			continue
-		}
-		if t.seen++; t.seen >= t.match.Nth && hit == nil {
-			hit = t
+	for i, t := range p.traps {
+		if slices.Contains(t.match.Ops, op) && strings.Contains(path, t.match.Path) {
+			p.traps = slices.Delete(p.traps, i, i+1)
+			return t
 		}
 	}
-	p.traps = slices.DeleteFunc(p.traps, func(t *Trap) bool { return t == hit })
-	return hit
+	return nil
 }
 
 // requestPath returns the path in the body of a request. Many operations begin with it.

@@ -4,6 +4,8 @@ import (
 	"crypto/sha1"
 	"encoding/base64"
 	"fmt"
+	"io"
+	"log"
 	"slices"
 	"strings"
 	"time"
@@ -78,7 +80,7 @@ func (e *Ensemble) reconfigure(joining, leaving []string) error {
 			addresses = append(addresses, s.Addr())
 		}
 	}
-	c, _, err := zk.Connect(addresses, 10*time.Second, zk.WithLogger(silent{}))
+	c, _, err := zk.Connect(addresses, 10*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
 	if err != nil {
 		return err
 	}
@@ -95,7 +97,3 @@ func (e *Ensemble) reconfigure(joining, leaving []string) error {
 		}
 	}
 }
-
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}

@@ -2,7 +2,6 @@ package zkserver_test
 
 import (
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,26 +13,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/versions"
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
-
-func TestServer_KeepsItsAddressThroughKillAndRestart(t *testing.T) {
-	start := time.Now()
-	s := ours(t, zkserver.Start(t))
-	t.Logf("up after %v", time.Since(start))
-	addr, pid := s.Addr(), s.PID()
-	for name, end := range map[string]func() error{"kill": s.Kill, "stop": s.Stop} {
-		must(t, end())
-		if s.Running() {
-			t.Errorf("runs after %s", name)
-		}
-		if c, err := net.Dial("tcp", addr); err == nil {
-			t.Errorf("%s: something else listens on %s", name, c.RemoteAddr())
-		}
-		must(t, s.Restart())
-		if s.Addr() != addr || s.PID() == pid {
-			t.Errorf("%s: %s pid %d became %s pid %d", name, addr, pid, s.Addr(), s.PID())
-		}
-	}
-}
 
 func TestServer_PausedAnswersNothingAndResumes(t *testing.T) {
 	s := ours(t, zkserver.Start(t))
@@ -65,30 +44,6 @@ func TestServer_OutlivesThreads(t *testing.T) {
 	time.Sleep(100 * time.Millisecond) // lets the threads end
 	if answer, err := s.FourLetter("ruok"); err != nil || answer != "imok" {
 		t.Errorf("%q, %v", answer, err)
-	}
-}
-
-func TestServer_TakesOptions(t *testing.T) {
-	s := ours(t, zkserver.Start(t,
-		zkserver.WithTickTime(300*time.Millisecond),
-		zkserver.WithSessionTimeouts(time.Second, time.Minute),
-		zkserver.WithContainerCheck(time.Second),
-		zkserver.WithProperty("zookeeper.extendedTypesEnabled", "true"),
-	))
-	conf, err := s.FourLetter("conf")
-	must(t, err)
-	for _, want := range []string{
-		"tickTime=300", "minSessionTimeout=1000", "maxSessionTimeout=60000",
-		"maxClientCnxns=0",
-	} {
-		if !strings.Contains(conf, want) {
-			t.Errorf("conf lacks %s:\n%s", want, conf)
-		}
-	}
-	envi, err := s.FourLetter("envi")
-	must(t, err)
-	if envi == "" {
-		t.Error("envi is not allowed")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -24,6 +25,25 @@ func (s *Server) FourLetter(word string) (string, error) {
 	}
 	answer, err := io.ReadAll(conn)
 	return string(answer), err
+}
+
+// Figures returns the numbers that the server reports about itself, as mntr names them.
+func (s *Server) Figures() (map[string]int, error) {
+	answer, err := s.FourLetter("mntr")
+	if err != nil {
+		return nil, err
+	}
+	figures := map[string]int{}
+	for line := range strings.Lines(answer) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if n, err := strconv.ParseFloat(value, 64); err == nil {
+			figures[name] = int(n)
+		}
+	}
+	if len(figures) == 0 {
+		return nil, fmt.Errorf("not serving: %s", strings.TrimSpace(answer))
+	}
+	return figures, nil
 }
 
 // Version returns the version that the server reports: the number of its release, a hyphen, and the commit that it was

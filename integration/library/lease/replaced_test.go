@@ -4,6 +4,8 @@ package lease_test
 
 import (
 	"errors"
+	"io"
+	"log"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -139,17 +141,13 @@ func once() zk.Dialer {
 
 func connect(t *testing.T, s *zkserver.Server, dial zk.Dialer) *zk.Conn {
 	t.Helper()
-	c, _, err := zk.Connect([]string{s.Addr()}, 18*tick, zk.WithLogger(quiet{}), zk.WithDialer(dial))
+	c, _, err := zk.Connect([]string{s.Addr()}, 18*tick, zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithDialer(dial))
 	must(t, err)
 	t.Cleanup(c.Close)
 	_, err = c.Sync("/")
 	must(t, err)
 	return c
 }
-
-type quiet struct{}
-
-func (quiet) Printf(string, ...any) {}
 
 func must(t *testing.T, err error) {
 	t.Helper()

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -129,22 +128,6 @@ func TestDigest_EveryUserHasItsNodes(t *testing.T) {
 	})
 }
 
-// The scheme auth stands for the identity of the client.
-func TestDigest_CreatorOnly(t *testing.T) {
-	releases(t, func(t *testing.T, release string) {
-		s := digestServer(t, release)
-		bob := dial(t, s, as(t, "bob", "secret"), conn.WithACL(zk.AuthACL(zk.PermAll)))
-		require.NoError(t, bob.CreateAll(t.Context(), "/of/bob", nil))
-		for _, c := range []*conn.Client{dial(t, s, as(t, "eve", users["eve"])), dial(t, s)} {
-			_, _, err := c.Get(t.Context(), "/of/bob")
-			require.ErrorIs(t, err, zk.ErrNoAuth)
-			require.ErrorIs(t, c.Delete(t.Context(), "/of/bob", -1), zk.ErrNoAuth, "the parent is bob's, too")
-		}
-		again := dial(t, s, as(t, "bob", "secret"))
-		require.NoError(t, again.Delete(t.Context(), "/of/bob", -1))
-	})
-}
-
 // A server closes each connection, the session is resumed, and the client authenticates again before the watches are
 // set.
 func TestDigest_RecipesSurviveReconnects(t *testing.T) {
@@ -238,45 +221,4 @@ func TestDigest_Refused(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Such a server completes the exchange as if it had succeeded.
-func TestDigest_ServerWithoutSASL(t *testing.T) {
-	releases(t, func(t *testing.T, release string) {
-		s := zkserver.Start(t, zkserver.WithRelease(release))
-		err := failure(t, sasl.ErrUnproven.Error(), func(ctx context.Context) error {
-			_, err := conn.Dial(ctx, s.Addr(), as(t, "bob", "secret"), silent)
-			return err
-		})
-		require.ErrorIs(t, err, sasl.ErrUnproven)
-	})
-}
-
-// The password of a user is changed on the server. A client whose password is a function resumes its session with the
-// new one.
-func TestDigestFunc_PasswordIsChanged(t *testing.T) {
-	s := digestServer(t, "3.9", "sessionRequireClientSASLAuth")
-	var password atomic.Pointer[string]
-	set := func(text string) { password.Store(&text) }
-	set(users["bob"])
-	m, err := sasl.DigestFunc("bob", func(context.Context) (string, error) { return *password.Load(), nil })
-	require.NoError(t, err)
-	c := dial(t, s, conn.WithSASL(m), only("bob"), long)
-	lock, err := mutex.New(c, "/lock")
-	require.NoError(t, err)
-	h, err := lock.Lock(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, s.Stop())
-	jaas := filepath.Join(t.TempDir(), "jaas.conf")
-	require.NoError(t,
-		os.WriteFile(jaas,
-			[]byte("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required\n  user_bob=\"newer\";\n};\n"),
-			0o600))
-	require.NoError(t, s.Configure(zkserver.WithProperty("java.security.auth.login.config", jaas)))
-	set("newer")
-	require.NoError(t, s.Restart())
-	_, _, err = c.Get(t.Context(), "/lock")
-	require.NoError(t, err)
-	require.NoError(t, h.Err())
-	require.NoError(t, h.Release(t.Context()))
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/sasl"
 	"github.com/zkrecipes/zkrecipes/zkkerberos"
-	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 var (
@@ -361,22 +360,6 @@ func TestKerberos_Refused(t *testing.T) {
 	require.NoError(t, s.Configure(zkserver.WithEnv(kdc.Faketime(t, "+10m")...)))
 	require.NoError(t, s.Restart())
 	refused(s, keytab(t, k, "alice"))
-}
-
-// A server without Kerberos is not trusted.
-func TestKerberos_Downgrade(t *testing.T) {
-	k := realm(t)
-	m := keytab(t, k, "alice")
-	for says, opts := range map[string][]zktest.Option{
-		"without a proof":  nil,
-		"wants DIGEST-MD5": {zktest.WithSASLUsers(map[string]string{"alice": "secret"})},
-	} {
-		s := zktest.Run(t, opts...)
-		fails(t, says, func(ctx context.Context) error {
-			_, err := conn.Dial(ctx, "localhost:2181", conn.WithDialer((&line{addr: s.Addr()}).dial), conn.WithSASL(m), silent)
-			return err
-		})
-	}
 }
 
 // Each error describes the cause, and contains no secret.

@@ -1,6 +1,8 @@
 package servers_test
 
 import (
+	"io"
+	"log"
 	"slices"
 	"testing"
 	"time"
@@ -114,7 +116,7 @@ func TestLeft_ServesUntilItIsStopped(t *testing.T) {
 // connect opens a session on one server.
 func connect(t *testing.T, at member) (*zk.Conn, <-chan zk.Event) {
 	t.Helper()
-	c, events, err := zk.Connect([]string{at.Addr()}, 10*time.Second, zk.WithLogger(quiet{}))
+	c, events, err := zk.Connect([]string{at.Addr()}, 10*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	// The server may have lost its leader just now.
@@ -131,7 +133,3 @@ func disconnected(events <-chan zk.Event) (is bool) {
 	}
 	return is
 }
-
-type quiet struct{}
-
-func (quiet) Printf(string, ...any) {}

@@ -41,6 +41,14 @@ type figures struct {
 	longest time.Duration // time that a client was without a server
 }
 
+// report logs what the clients did since they started.
+func (f *figures) report(t *testing.T, apps []*app) {
+	t.Helper()
+	t.Logf(
+		"%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
+		lost(apps), f.connects.Load(), f.longest.Round(time.Millisecond), f.requests.Load(), len(apps))
+}
+
 func (f *figures) tracer() *zkrecipes.Tracer {
 	return &zkrecipes.Tracer{
 		Request: func(context.Context, zkrecipes.Request) { f.requests.Add(1) },
@@ -105,6 +113,8 @@ func start(t *testing.T, n int, servers string, f *figures, opts ...conn.Option)
 		await(t, "a candidate", func() bool { queue, err := a.candidates.Queue(ctx); return err == nil && len(queue) == i+1 })
 		apps = append(apps, a)
 	}
+	f.requests.Store(0)
+	f.connects.Store(0)
 	return apps
 }
 
@@ -250,7 +260,7 @@ func TestReplaced_OneByOne_NothingIsLost(t *testing.T) {
 			d.told(servers)
 			f := &figures{}
 			apps := start(t, 8, d.connect, f, d.options...)
-			requests, connects, began := f.requests.Load(), f.connects.Load(), time.Now()
+			began := time.Now()
 			for _, old := range servers[:3] {
 				joined, err := e.Join()
 				require.NoError(t, err)
@@ -262,9 +272,7 @@ func TestReplaced_OneByOne_NothingIsLost(t *testing.T) {
 				t.Logf("%v: one server replaced, all clients are on the others %v after it stopped: %v",
 					time.Since(began).Round(time.Millisecond), took, on(apps, servers))
 			}
-			t.Logf(
-				"%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
-				lost(apps), f.connects.Load()-connects, f.longest.Round(time.Millisecond), f.requests.Load()-requests, len(apps))
+			f.report(t, apps)
 			verify(t, apps)
 		})
 	}
@@ -279,15 +287,12 @@ func TestRebalance_RollingRestart_AllServersHaveClients(t *testing.T) {
 	f := &figures{}
 	apps := start(t, 30, e.Addr(), f, conn.WithRebalance(rebalance))
 	t.Log("clients of each server:", on(apps, e.Servers))
-	requests, connects := f.requests.Load(), f.connects.Load()
 	for _, s := range e.Servers {
 		require.NoError(t, s.Restart())
 		await(t, "clients on the servers", func() bool { return sum(on(apps, e.Servers)) == len(apps) })
 	}
 	settle(t, "three restarts", apps, e.Servers, rebalance)
-	t.Logf(
-		"%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
-		lost(apps), f.connects.Load()-connects, f.longest.Round(time.Millisecond), f.requests.Load()-requests, len(apps))
+	f.report(t, apps)
 	require.NotContains(t, on(apps, e.Servers), 0, "by chance once in 60,000 runs")
 	verify(t, apps)
 }
@@ -301,7 +306,6 @@ func TestRebalance_EnsembleChanges_ServersThatLeaveHaveNoClients(t *testing.T) {
 	f := &figures{}
 	apps := start(t, 30, e.Addr(), f, conn.WithEnsembleTracking(), conn.WithRebalance(rebalance))
 	t.Log("clients of each server:", on(apps, e.Servers))
-	requests, connects := f.requests.Load(), f.connects.Load()
 	for range 2 {
 		_, err := e.Join()
 		require.NoError(t, err)
@@ -318,9 +322,7 @@ func TestRebalance_EnsembleChanges_ServersThatLeaveHaveNoClients(t *testing.T) {
 	}
 	settle(t, "two servers have left", apps, e.Servers, rebalance)
 	require.Zero(t, sum(on(apps, leaving)))
-	t.Logf(
-		"%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
-		lost(apps), f.connects.Load()-connects, f.longest.Round(time.Millisecond), f.requests.Load()-requests, len(apps))
+	f.report(t, apps)
 	verify(t, apps)
 }
 

@@ -2,12 +2,9 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes/value"
@@ -20,14 +17,17 @@ func (f *field) counters(ctx context.Context) (rows []row) {
 		ratio := map[int]float64{1: 1.5, 2: 1, 8: 1.1, 64: 1}[n]
 		rows = append(rows, row{fmt.Sprintf("Counter.Add on one counter, %d client(s)", n), []contestant{
 			f.tallied("zkrecipes", []int{os.Getpid()}, func(slice time.Duration) (done, error) { return f.add(ctx, n, slice) }),
-			f.tallied("Curator", []int{f.curator.pid()},
+			f.tallied("Curator", []int{f.curator.PID()},
 				func(slice time.Duration) (done, error) { return f.curator.work("counter", f.number, n, slice) }),
-			f.tallied("Curator, PromotedToLock", []int{f.curator.pid()},
+			f.tallied("Curator, PromotedToLock", []int{f.curator.PID()},
 				func(slice time.Duration) (done, error) { return f.curator.work("promoted", f.number, n, slice) }),
 		}, []target{{against: "Curator", ratio: ratio}, {against: "Curator, PromotedToLock", ratio: ratio}}})
 	}
 	return rows
 }
+
+// packets is the figure of the requests that a server has received.
+const packets = "zk_packets_received"
 
 // tallied is a contestant whose rate is not the whole story. If the slice is a second or more, it also prints the
 // requests per addition, the longest wait, and the additions of the unluckiest and the luckiest client; for a shorter
@@ -35,7 +35,7 @@ func (f *field) counters(ctx context.Context) (rows []row) {
 func (f *field) tallied(name string, pids []int, work func(slice time.Duration) (done, error)) contestant {
 	warm := false
 	return contestant{name, pids, func(_ context.Context, slice time.Duration) (float64, error) {
-		before, err := f.received()
+		before, err := f.server.Figures()
 		if err != nil {
 			return 0, err
 		}
@@ -44,10 +44,10 @@ func (f *field) tallied(name string, pids []int, work func(slice time.Duration) 
 		if err != nil {
 			return 0, err
 		}
-		after, err := f.received()
+		after, err := f.server.Figures()
 		if warm && slice >= time.Second {
 			fmt.Printf("    %-24s %6.0f a second, %5.1f requests each, longest %4.0f ms, %v to %v of one client\n", name, d.rate,
-				float64(after-before)/(d.rate*time.Since(start).Seconds()), d.worst, d.least, d.most)
+				float64(after[packets]-before[packets])/(d.rate*time.Since(start).Seconds()), d.worst, d.least, d.most)
 		}
 		warm = true
 		return d.rate, err
@@ -76,16 +76,4 @@ func (f *field) add(ctx context.Context, n int, slice time.Duration) (done, erro
 	}
 	rate, err := repeat(slice, sections)
 	return done{rate, float64(slices.Max(worst).Microseconds()) / 1000, slices.Min(counts), slices.Max(counts)}, err
-}
-
-// received returns how many requests the server has received.
-func (f *field) received() (int, error) {
-	text, err := f.server.FourLetter("mntr")
-	for line := range strings.Lines(text) {
-		if n, ok := strings.CutPrefix(line, "zk_packets_received\t"); ok {
-			count, err := strconv.ParseFloat(strings.TrimSpace(n), 64)
-			return int(count), err
-		}
-	}
-	return 0, errors.Join(fmt.Errorf("mntr tells no zk_packets_received: %s", text), err)
 }

@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"time"
 
 	_ "embed"
 
-	"github.com/zkrecipes/zkrecipes/integration/kit/versions"
+	"github.com/zkrecipes/zkrecipes/integration/kit/peer"
 )
 
 //go:embed testdata/CuratorBench.java
@@ -18,7 +16,7 @@ var curatorSource []byte
 
 // curator is a Java program with Curator clients, which work on command.
 type curator struct {
-	*program
+	*peer.Program
 	dir  string
 	warm map[string]bool
 }
@@ -35,23 +33,7 @@ func startCurator(addrs []string) (_ *curator, err error) {
 			_ = os.RemoveAll(c.dir) // err is the error that matters
 		}
 	}()
-	jars, err := versions.Curator.ClassPath("")
-	if err != nil {
-		return nil, err
-	}
-	path := c.dir + ":" + jars
-	source := filepath.Join(c.dir, "CuratorBench.java")
-	if err := os.WriteFile(source, curatorSource, 0o640); err != nil {
-		return nil, err
-	}
-	if out, err := exec.Command("javac", "-nowarn", "-cp", path, "-d", c.dir, source).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("javac (apt-get install default-jdk-headless): %w\n%s", err, out)
-	}
-	c.program, err = startProgram(exec.Command("java", append([]string{
-		"-Djava.util.logging.config.file=/dev/null", "-cp", path,
-		"CuratorBench",
-	}, addrs...)...))
-	if err != nil {
+	if c.Program, err = peer.StartCurator(c.dir, "CuratorBench", curatorSource, nil, addrs...); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -59,10 +41,27 @@ func startCurator(addrs []string) (_ *curator, err error) {
 
 // contestant returns the contestant of n clients at the address with the given index.
 func (c *curator) contestant(work string, at, n int) contestant {
-	return contestant{"Curator", []int{c.pid()}, func(_ context.Context, slice time.Duration) (float64, error) {
+	return contestant{"Curator", []int{c.PID()}, func(_ context.Context, slice time.Duration) (float64, error) {
 		done, err := c.work(work, at, n, slice)
 		return done.rate, err
 	}}
+}
+
+// done is what clients have done in a slice of time.
+type done struct {
+	rate        float64 // sections per second
+	worst       float64 // milliseconds of the longest section
+	least, most float64 // sections of one client
+}
+
+// do sends one order, and waits until the work is done.
+func do(p *peer.Program, order ...any) (d done, err error) {
+	answer, err := p.Do(order...)
+	if err != nil {
+		return done{}, err
+	}
+	_, err = fmt.Sscan(answer, &d.rate, &d.worst, &d.least, &d.most)
+	return d, err
 }
 
 func (c *curator) work(work string, at, n int, slice time.Duration) (d done, err error) {
@@ -72,13 +71,13 @@ func (c *curator) work(work string, at, n int, slice time.Duration) (d done, err
 			return done{}, err
 		}
 	}
-	return c.do(work, at, n, slice.Milliseconds())
+	return do(c.Program, work, at, n, slice.Milliseconds())
 }
 
 func (c *curator) stop() {
 	if c == nil {
 		return
 	}
-	c.program.stop()
+	c.Stop()
 	_ = os.RemoveAll(c.dir)
 }

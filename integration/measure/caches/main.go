@@ -6,15 +6,12 @@
 package caches
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,8 +22,8 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/kit/peer"
 	"github.com/zkrecipes/zkrecipes/integration/kit/proxy"
-	"github.com/zkrecipes/zkrecipes/integration/kit/versions"
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
@@ -74,29 +71,29 @@ func run(ctx context.Context, nodes int) (err error) {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // in the temporary directory
-	java, err := startCurator(dir)
+	java, err := peer.StartCurator(dir, "CacheBench", source, []string{"-Xmx1g"})
 	if err != nil {
 		return err
 	}
-	defer java.stop()
+	defer java.Stop()
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	ours, err := start(exec.Command(self, "caches", "-serve"))
+	ours, err := peer.StartProgram(exec.Command(self, "caches", "-serve"))
 	if err != nil {
 		return err
 	}
-	defer ours.stop()
+	defer ours.Stop()
 	b := &bench{server: server, writer: writer, paths: paths}
 	fmt.Printf("%-10s %10s %12s %12s %10s %10s %10s %12s %12s\n", "", "load", "bytes a node", "requests", "lag p50",
 		"lag p99", "write p99", "reconnect", "requests")
 	for range rounds {
 		for _, c := range []struct {
 			name string
-			*peer
+			*peer.Program
 		}{{"cache.Tree", ours}, {"Curator", java}} {
-			if err := b.measure(ctx, c.name, c.peer); err != nil {
+			if err := b.measure(ctx, c.name, c.Program); err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
 		}
@@ -134,12 +131,12 @@ type bench struct {
 	turn   int
 }
 
-func (b *bench) measure(ctx context.Context, name string, p *peer) error {
+func (b *bench) measure(ctx context.Context, name string, p *peer.Program) error {
 	before, err := b.received()
 	if err != nil {
 		return err
 	}
-	opened, err := p.ask("open", b.server.Addr(), root)
+	opened, err := ask(p, "open", b.server.Addr(), root)
 	if err != nil {
 		return err
 	}
@@ -158,7 +155,7 @@ func (b *bench) measure(ctx context.Context, name string, p *peer) error {
 	if n < changes*9/10 {
 		return fmt.Errorf("only %d of %d changes were told", n, changes)
 	}
-	if _, err := p.ask("close"); err != nil {
+	if _, err := ask(p, "close"); err != nil {
 		return err
 	}
 	again, requests, err := b.reconnect(ctx, p)
@@ -181,8 +178,8 @@ func (b *bench) collect(ctx context.Context) error {
 
 // change sets nodes at the rate. Each carries the time when it was set, so the lag of a change includes the time that
 // the write took; write is the 99th percentile of that.
-func (b *bench) change(ctx context.Context, p *peer) (n int, median, p99, write time.Duration, err error) {
-	if _, err := p.ask("follow"); err != nil {
+func (b *bench) change(ctx context.Context, p *peer.Program) (n int, median, p99, write time.Duration, err error) {
+	if _, err := ask(p, "follow"); err != nil {
 		return 0, 0, 0, 0, err
 	}
 	var writes sync.WaitGroup
@@ -214,7 +211,7 @@ func (b *bench) change(ctx context.Context, p *peer) (n int, median, p99, write 
 	write = took[len(took)*99/100]
 	for patience := 20; ; patience-- {
 		time.Sleep(time.Second)
-		lags, err := p.ask("lags")
+		lags, err := ask(p, "lags")
 		if err != nil {
 			return 0, 0, 0, 0, err
 		}
@@ -226,13 +223,13 @@ func (b *bench) change(ctx context.Context, p *peer) (n int, median, p99, write 
 }
 
 // reconnect cuts the connection, and measures how long the cache takes to learn what was changed meanwhile.
-func (b *bench) reconnect(ctx context.Context, p *peer) (took time.Duration, requests int, err error) {
+func (b *bench) reconnect(ctx context.Context, p *peer.Program) (took time.Duration, requests int, err error) {
 	between, err := proxy.Open(b.server.Addr())
 	if err != nil {
 		return 0, 0, err
 	}
 	defer between.Close()
-	if _, err := p.ask("open", between.Addr(), root); err != nil {
+	if _, err := ask(p, "open", between.Addr(), root); err != nil {
 		return 0, 0, err
 	}
 	between.Refuse()
@@ -250,88 +247,34 @@ func (b *bench) reconnect(ctx context.Context, p *peer) (took time.Duration, req
 	if err := between.Accept(); err != nil {
 		return 0, 0, err
 	}
-	if _, err := p.ask("await", path, text); err != nil {
+	if _, err := ask(p, "await", path, text); err != nil {
 		return 0, 0, err
 	}
 	took = time.Since(start)
 	time.Sleep(3 * time.Second) // for the remaining requests
 	after, err := b.received()
-	_, closed := p.ask("close")
+	_, closed := ask(p, "close")
 	return took, after - before, errors.Join(err, closed)
 }
 
 // received returns how many requests the server has received, including pings.
 func (b *bench) received() (int, error) {
-	text, err := b.server.FourLetter("mntr")
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(text) {
-		if value, ok := strings.CutPrefix(line, "zk_packets_received\t"); ok {
-			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			return int(n), err
-		}
-	}
-	return 0, fmt.Errorf("mntr tells no zk_packets_received: %s", text)
+	figures, err := b.server.Figures()
+	return figures["zk_packets_received"], err
 }
 
-// peer is a program that keeps a cache of the tree. It answers each line of input with one line; see serve.
-type peer struct {
-	process *exec.Cmd
-	orders  io.WriteCloser
-	answers *bufio.Scanner
-}
-
-func start(cmd *exec.Cmd) (_ *peer, err error) {
-	p := &peer{process: cmd}
-	cmd.Stderr = os.Stderr
-	if p.orders, err = cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
+// ask sends an order to a program that keeps a cache of the tree, and reads the numbers of the answer; see serve.
+func ask(p *peer.Program, order ...any) (numbers []int64, err error) {
+	answer, err := p.Do(order...)
 	if err != nil {
 		return nil, err
 	}
-	p.answers = bufio.NewScanner(out)
-	return p, cmd.Start()
-}
-
-// startCurator compiles the program for the Curator that ZKRECIPES_CURATOR selects, into dir.
-func startCurator(dir string) (*peer, error) {
-	jars, err := versions.Curator.ClassPath("")
-	if err != nil {
-		return nil, err
-	}
-	path := dir + ":" + jars
-	file := filepath.Join(dir, "CacheBench.java")
-	if err := os.WriteFile(file, source, 0o640); err != nil {
-		return nil, err
-	}
-	if out, err := exec.Command("javac", "-nowarn", "-cp", path, "-d", dir, file).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("javac (apt-get install default-jdk-headless): %w\n%s", err, out)
-	}
-	return start(exec.Command("java", "-Xmx1g", "-Djava.util.logging.config.file=/dev/null", "-cp", path, "CacheBench"))
-}
-
-// ask sends an order, and reads the numbers of the answer.
-func (p *peer) ask(order ...any) (numbers []int64, err error) {
-	if _, err := fmt.Fprintln(p.orders, order...); err != nil {
-		return nil, err
-	}
-	if !p.answers.Scan() {
-		return nil, errors.Join(errors.New("the program has ended"), p.answers.Err())
-	}
-	for word := range strings.FieldsSeq(p.answers.Text()) {
+	for word := range strings.FieldsSeq(answer) {
 		n, err := strconv.ParseInt(word, 10, 64)
 		if err != nil {
-			return nil, errors.New(p.answers.Text())
+			return nil, errors.New(answer)
 		}
 		numbers = append(numbers, n)
 	}
 	return numbers, nil
-}
-
-func (p *peer) stop() {
-	_ = p.orders.Close() // ends the program
-	_ = p.process.Wait() // its exit code does not matter
 }

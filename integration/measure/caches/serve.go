@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 )
 
@@ -84,7 +84,7 @@ func (t *tree) open(ctx context.Context, addr, path string) (answer string, err 
 	if t.client, err = conn.Dial(ctx, addr); err != nil {
 		return "", err
 	}
-	before := used()
+	before := bubble.Heap()
 	start := time.Now()
 	if t.cache, err = cache.Tree(t.client, path); err != nil {
 		return "", err
@@ -97,7 +97,7 @@ func (t *tree) open(ctx context.Context, addr, path string) (answer string, err 
 	}
 	<-told
 	took := time.Since(start)
-	return fmt.Sprint(took.Milliseconds(), used()-before), nil
+	return fmt.Sprint(took.Milliseconds(), bubble.Heap()-before), nil
 }
 
 // read records the lag of each change. It calls complete when it has seen all nodes, as Curator's listeners do before
@@ -114,12 +114,4 @@ func (t *tree) read(ctx context.Context, complete func()) {
 			t.mu.Unlock()
 		}
 	}
-}
-
-func used() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
@@ -140,12 +141,12 @@ func told(ctx context.Context, seen *atomic.Int64, n int64) error {
 func clients(ctx context.Context, server *zkserver.Server) error {
 	for _, n := range []int{1000, 5000} {
 		var t tap
-		before, goroutines := heap(), runtime.NumGoroutine()
+		before, goroutines := bubble.Heap(), runtime.NumGoroutine()
 		all, err := dialMany(ctx, server, &t, n)
 		if err == nil {
 			time.Sleep(time.Second)
 			tell("clients", "%6d in one process: %5.1f KB of heap and %.1f goroutines each", n,
-				float64(heap()-before)/float64(n)/1000,
+				float64(bubble.Heap()-before)/float64(n)/1000,
 				float64(runtime.NumGoroutine()-goroutines)/float64(n))
 		}
 		closeAll(all)

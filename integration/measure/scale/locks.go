@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
@@ -39,7 +40,7 @@ func waitersOf(ctx context.Context, server *zkserver.Server, n int) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
-	before, bytes := heap(), t.bytes.Load()
+	before, bytes := bubble.Heap(), t.bytes.Load()
 	for i := range n {
 		all.Go(func() { _, _ = m.Lock(ctx) }) // cancelled at the end
 		if err := awaitChildren(ctx, c, path, i+2); err != nil {
@@ -47,7 +48,7 @@ func waitersOf(ctx context.Context, server *zkserver.Server, n int) error {
 		}
 	}
 	time.Sleep(time.Second) // lets the last one read its list and its predecessor
-	tell("waiters", "%6d one by one: %7.1f KB of heap each, %7.1f KB read each", n, float64(heap()-before)/float64(n)/1000,
+	tell("waiters", "%6d one by one: %7.1f KB of heap each, %7.1f KB read each", n, float64(bubble.Heap()-before)/float64(n)/1000,
 		float64(t.bytes.Load()-bytes)/float64(n)/1000)
 	return nil
 }

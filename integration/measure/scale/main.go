@@ -17,7 +17,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -154,13 +153,4 @@ func awaitChildren(ctx context.Context, c *conn.Client, path string, n int) erro
 			return fmt.Errorf("%s has %d children, want %d", path, stat.NumChildren, n)
 		}
 	}
-}
-
-// heap returns the size of the live objects of the process, in bytes.
-func heap() int64 {
-	runtime.GC()
-	runtime.GC() // objects with finalizers are freed by the second one
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

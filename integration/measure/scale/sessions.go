@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"os"
 	"os/exec"
 	"runtime"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 )
 
 // gateway is one of many sessions of a process that locks for others, with either library.
@@ -50,7 +53,7 @@ func openOurs(ctx context.Context, server *zkserver.Server, t *tap) (*gateway, e
 }
 
 func openTheirs(ctx context.Context, server *zkserver.Server, t *tap) (*gateway, error) {
-	c, _, err := zk.Connect([]string{server.Addr()}, timeout, zk.WithLogger(silent{}), zk.WithDialer(t.dialWithin))
+	c, _, err := zk.Connect([]string{server.Addr()}, timeout, zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithDialer(t.dialWithin))
 	if err != nil {
 		return nil, err
 	}
@@ -62,11 +65,6 @@ func openTheirs(ctx context.Context, server *zkserver.Server, t *tap) (*gateway,
 	}
 	return g, until(ctx, func() bool { return g.isUp() })
 }
-
-// silent is a logger of go-zookeeper.
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
 
 // sessions: what each of n sessions of one process takes, without and with a lock, and how long they are away when the
 // server restarts. Each measurement has a process, and a server, of its own: go-zookeeper's 10,000 sessions leave 31 GB
@@ -223,7 +221,7 @@ type usage struct {
 }
 
 func memory() usage {
-	u := usage{heap: heap(), goroutines: runtime.NumGoroutine()}
+	u := usage{heap: bubble.Heap(), goroutines: runtime.NumGoroutine()}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	u.stacks = int64(m.StackInuse)

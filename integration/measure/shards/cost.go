@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/conn"
@@ -19,7 +17,7 @@ func cost(ctx context.Context, server *zkserver.Server) error {
 	t := newOurs(server, tally, "/cost", 0)
 	defer t.close()
 	before, received, began := memory(), 0, time.Now()
-	if n, err := figures(server); err == nil {
+	if n, err := server.Figures(); err == nil {
 		received = n["zk_packets_received"]
 	}
 	all := make([]string, costMembers)
@@ -33,7 +31,7 @@ func cost(ctx context.Context, server *zkserver.Server) error {
 	if err != nil {
 		return err
 	}
-	now, err := figures(server)
+	now, err := server.Figures()
 	if err != nil {
 		return err
 	}
@@ -50,13 +48,13 @@ func cost(ctx context.Context, server *zkserver.Server) error {
 		float64(memory()-before)/1e6,
 		float64(memory()-before)/1e3/float64(costShards), runtime.NumGoroutine())
 	time.Sleep(3 * timeout) // until they take turns checking their nodes
-	now, err = figures(server)
+	now, err = server.Figures()
 	if err != nil {
 		return err
 	}
 	quiet := time.Now()
 	time.Sleep(6 * timeout)
-	later, err := figures(server)
+	later, err := server.Figures()
 	if err != nil {
 		return err
 	}
@@ -99,19 +97,6 @@ func planSize(ctx context.Context, server *zkserver.Server) error {
 		fmt.Printf("* plan: %.0f KB, with names of %d bytes\n", float64(len(data))/1e3, len(names(1)[0]))
 	}
 	return err
-}
-
-// figures returns what the server reports about itself.
-func figures(server *zkserver.Server) (map[string]int, error) {
-	text, err := server.FourLetter("mntr")
-	figures := map[string]int{}
-	for line := range strings.Lines(text) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		if n, err := strconv.Atoi(value); err == nil {
-			figures[name] = n
-		}
-	}
-	return figures, err
 }
 
 // memory returns the bytes of live objects and of stacks.

@@ -64,7 +64,7 @@ type trial struct {
 func (t *trial) quiet(context.Context) error {
 	watches := 0
 	for _, s := range t.ensemble.Servers {
-		n, err := figures(s)
+		n, err := s.Figures()
 		if err != nil {
 			return err
 		}

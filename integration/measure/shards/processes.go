@@ -118,8 +118,7 @@ func (p *processes) join(id string) error {
 		return err
 	}
 	m := &process{
-		Cmd: exec.Command(self, "shards", "-member", id, "-servers", p.servers,
-			"-losses", strconv.Itoa(len(p.tally.shards))),
+		Cmd:     exec.Command(self, "shards", "-member", id, "-servers", p.servers),
 		counted: make(chan struct{}), ended: make(chan error, 1),
 	}
 	m.Stderr = os.Stderr

@@ -24,7 +24,7 @@ const patience = 2 * time.Minute
 func TestArrival(t *testing.T) {
 	s := open(t)
 	for _, k := range kinds {
-		if k.limit != 1 || k.name == "read" {
+		if k.limit != 1 {
 			continue
 		}
 		t.Run(k.name+"/curator first", func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestHolderKilled(t *testing.T) { //nolint:tparallel // the others measure, 
 	worker, err := chaos.Build(t.TempDir())
 	must(t, err)
 	for _, k := range kinds {
-		if k.limit != 1 || k.name == "read" {
+		if k.limit != 1 {
 			continue
 		}
 		t.Run(k.name+"/curator", func(t *testing.T) {

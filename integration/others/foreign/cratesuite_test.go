@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -21,9 +20,7 @@ func TestCrateSuite(t *testing.T) {
 	if !everything() {
 		t.Skip("FOREIGN=all runs it")
 	}
-	if _, err := exec.LookPath("cargo"); err != nil {
-		need.Missing(t, "cargo not found: https://rustup.rs")
-	}
+	need.Program(t, "cargo", "https://rustup.rs")
 	source := crateSource(t)
 	test := func(t *testing.T, server string, env ...string) {
 		// Its code predates a lint that is now an error.

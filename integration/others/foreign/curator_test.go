@@ -1,7 +1,6 @@
 package foreign
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -12,14 +11,10 @@ import (
 func TestCurator(t *testing.T) {
 	jars, err := versions.Curator.ClassPath("")
 	if err != nil {
-		need.Missing(t, "Curator"+" not found: "+err.Error())
+		need.Missing(t, err.Error())
 	}
-	if _, err := exec.LookPath("javac"); err != nil {
-		need.Missing(t, "javac not found: apt-get install default-jdk-headless")
-	}
-	classes := t.TempDir()
-	path := jars + ":" + classes
-	run(t, "", "javac", "-nowarn", "-cp", path, "-d", classes, "testdata/CuratorRecipes.java")
+	need.Program(t, "javac", "apt-get install default-jdk-headless")
+	path := jars + ":" + compile(t, jars, "testdata/CuratorRecipes.java")
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {
 			out := run(t, "", "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",

@@ -3,7 +3,6 @@ package foreign
 import (
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -137,9 +136,7 @@ func compile(t *testing.T, jars string, sources ...string) (classes string) {
 func needJava(t *testing.T) {
 	t.Helper()
 	for _, program := range []string{"mvn", "javac"} {
-		if _, err := exec.LookPath(program); err != nil {
-			need.Missing(t, program+" not found: "+"apt-get install maven default-jdk-headless")
-		}
+		need.Program(t, program, "apt-get install maven default-jdk-headless")
 	}
 }
 

@@ -48,8 +48,6 @@ func TestPytestFixture(t *testing.T) {
 
 func TestJUnitExtension(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("mvn"); err != nil {
-		need.Missing(t, "mvn not found: apt-get install maven default-jdk-headless")
-	}
+	need.Program(t, "mvn", "apt-get install maven default-jdk-headless")
 	runFixture(t, "../../../zktest/java", nil, "mvn", "-q", "-B", "test")
 }

@@ -60,7 +60,7 @@ func TestGoZookeeperSuite(t *testing.T) {
 	}
 	t.Run("zookeeper", func(t *testing.T) {
 		if !exists(filepath.Dir(zkCli)) {
-			need.Missing(t, zkCli+" not found: "+"apt-get install zookeeper")
+			need.Missing(t, zkCli+" not found: apt-get install zookeeper")
 		}
 		test(t, "zookeeper", "ZOOKEEPER_BIN_PATH="+filepath.Dir(zkCli))
 	})

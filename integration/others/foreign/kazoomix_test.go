@@ -220,11 +220,7 @@ func (a arrival) lister() string {
 // Two processes on each side contend, and are killed in turn while they hold or wait. MIXED_SECTIONS=10000 is the long
 // form; see `make nightly PART=contention`.
 func TestKazooBesideUs_ContentionWithKills(t *testing.T) {
-	contendWithKazoo(t, kazooServers["zookeeper"](t))
-}
-
-func contendWithKazoo(t *testing.T, addr string) {
-	t.Helper()
+	addr := kazooServers["zookeeper"](t)
 	worker, err := chaos.Build(t.TempDir())
 	require.NoError(t, err)
 	socket := filepath.Join(t.TempDir(), "s")

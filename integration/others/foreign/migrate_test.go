@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -110,4 +111,20 @@ func mutexOn(t *testing.T, addr string) *mutex.Mutex {
 	m, err := mutex.New(client, "/moving/lock")
 	require.NoError(t, err)
 	return m
+}
+
+var open = zk.WorldACL(zk.PermAll)
+
+// connect opens a session of go-zookeeper.
+func connect(t *testing.T, addr string) *zk.Conn {
+	t.Helper()
+	c, events, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false))
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	for e := range events {
+		if e.State == zk.StateHasSession {
+			break
+		}
+	}
+	return c
 }

@@ -1,7 +1,6 @@
 package foreign
 
 import (
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,9 +16,7 @@ func TestNPMSuite(t *testing.T) {
 		t.Skip("FOREIGN=all runs it")
 	}
 	for _, program := range []string{"npm", "node", "make", "g++"} {
-		if _, err := exec.LookPath(program); err != nil {
-			need.Missing(t, program+" not found: "+"apt-get install npm make g++")
-		}
+		need.Program(t, program, "apt-get install npm make g++")
 	}
 	project := cache(t, "npm-7.3.0")
 	source := filepath.Join(project, "node_modules/zookeeper")

@@ -14,7 +14,7 @@ import (
 
 // Members of kazoo's parties and ours see each other join and leave.
 func TestKazooParty(t *testing.T) {
-	python := pythonWithKazoo(t)
+	interpreter := python(t, "kazoo", "apt-get install python3-kazoo")
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {
 			addr := server.start(t)
@@ -29,7 +29,7 @@ func TestKazooParty(t *testing.T) {
 				require.NoError(t, err)
 				go func() { answered <- greet(t.Context(), g) }()
 			}
-			if out := run(t, "", python, "testdata/kazoo_party.py", addr); !strings.HasSuffix(out, "all passed\n") {
+			if out := run(t, "", interpreter, "testdata/kazoo_party.py", addr); !strings.HasSuffix(out, "all passed\n") {
 				t.Errorf("it ended early:\n%s", out)
 			}
 			require.NoError(t, <-answered)

@@ -12,7 +12,7 @@ const zkCli = "/usr/share/zookeeper/bin/zkCli.sh"
 // TestShell runs ZooKeeper's own shell, and reads what it prints, in this order.
 func TestShell(t *testing.T) {
 	if !exists(zkCli) {
-		need.Missing(t, zkCli+" not found: "+"apt-get install zookeeper")
+		need.Missing(t, zkCli+" not found: apt-get install zookeeper")
 	}
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {

@@ -1,14 +1,12 @@
 // Package container runs ZooKeeper in containers, with testcontainers, for machines that have Docker and no Java.
 //
 // The image is "zookeeper", or the value of ZOOKEEPER_IMAGE. docker/build.sh builds an image without pulling. Images
-// read different environment variables, so these servers are configured by files: /conf/zoo.cfg and /data/myid.
+// read different environment variables, so these servers are configured by a file: /conf/zoo.cfg.
 package container
 
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -35,17 +33,11 @@ func (s *Server) Addr() string { return s.addr }
 // Start runs a standalone server until the end of the test. It may not serve yet; conn.Dial waits for it.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
-	return start(tb, "", 0)
+	return start(tb)
 }
 
 // StartNamed runs a standalone server, which containers of the network find by its name, until the end of the test.
 func StartNamed(tb testing.TB, name string) (*testcontainers.DockerNetwork, *Server) {
-	tb.Helper()
-	nw := newNetwork(tb)
-	return nw, start(tb, "", 0, network.WithNetwork([]string{name}, nw))
-}
-
-func newNetwork(tb testing.TB) *testcontainers.DockerNetwork {
 	tb.Helper()
 	available(tb)
 	nw, err := network.New(tb.Context())
@@ -53,38 +45,15 @@ func newNetwork(tb testing.TB) *testcontainers.DockerNetwork {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = nw.Remove(context.WithoutCancel(tb.Context())) }) // after the containers are gone
-	return nw
+	return nw, start(tb, network.WithNetwork([]string{name}, nw))
 }
 
-// StartEnsemble runs n servers that replicate each other until the end of the test, and returns them with the connect
-// string that names them all.
-func StartEnsemble(tb testing.TB, n int) ([]*Server, string) {
-	tb.Helper()
-	nw := newNetwork(tb)
-	members := &strings.Builder{}
-	for id := range n {
-		fmt.Fprintf(members, "server.%d=zk%d:2888:3888\n", id+1, id+1)
-	}
-	servers, addrs := make([]*Server, n), make([]string, n)
-	for i := range n {
-		servers[i] = start(tb, members.String(), i+1, network.WithNetwork([]string{fmt.Sprint("zk", i+1)}, nw))
-		addrs[i] = servers[i].Addr()
-	}
-	return servers, strings.Join(addrs, ",")
-}
-
-func start(tb testing.TB, members string, id int, opts ...testcontainers.ContainerCustomizer) *Server {
+func start(tb testing.TB, opts ...testcontainers.ContainerCustomizer) *Server {
 	tb.Helper()
 	available(tb)
-	files := []testcontainers.ContainerFile{{
-		Reader: strings.NewReader(config + members), ContainerFilePath: "/conf/zoo.cfg", FileMode: 0o644,
-	}}
-	if id != 0 {
-		files = append(files, testcontainers.ContainerFile{
-			Reader: strings.NewReader(fmt.Sprint(id)), ContainerFilePath: "/data/myid", FileMode: 0o644,
-		})
-	}
-	opts = append(opts, testcontainers.WithExposedPorts(port), testcontainers.WithFiles(files...))
+	opts = append(opts, testcontainers.WithExposedPorts(port), testcontainers.WithFiles(testcontainers.ContainerFile{
+		Reader: strings.NewReader(config), ContainerFilePath: "/conf/zoo.cfg", FileMode: 0o644,
+	}))
 	c, err := testcontainers.Run(tb.Context(), Image(), opts...)
 	testcontainers.CleanupContainer(tb, c, testcontainers.StopTimeout(0))
 	if err != nil {
@@ -97,37 +66,12 @@ func start(tb testing.TB, members string, id int, opts ...testcontainers.Contain
 	return s
 }
 
-// FourLetter sends one of ZooKeeper's four-letter words, and returns the answer, or "" if there is none.
-func (s *Server) FourLetter(ctx context.Context, word string) string {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", s.addr)
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = c.Close() }() // nothing more is written
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = c.SetDeadline(deadline) // a closed connection shows below
-	}
-	if _, err := io.WriteString(c, word); err != nil {
-		return ""
-	}
-	answer, err := io.ReadAll(c)
-	if err != nil {
-		return ""
-	}
-	return string(answer)
-}
-
 const config = `dataDir=/data
 clientPort=2181
 tickTime=500
 maxSessionTimeout=60000
-initLimit=20
-syncLimit=5
 maxClientCnxns=0
 admin.enableServer=false
-4lw.commands.whitelist=*
 `
 
 // Image returns the image of the servers.

@@ -2,7 +2,6 @@ package container_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,47 +21,6 @@ func TestStandalone(t *testing.T) {
 	must(t, err)
 	must(t, h.Check(ctx))
 	must(t, h.Release(ctx))
-}
-
-// A hold survives the death of the ensemble's leader, and its waiters continue. A client that was connected to the
-// leader notices only when a sync is unanswered for a quarter of the session timeout, because Docker's proxy keeps the
-// connection open. Then it must find the servers that serve among servers that accept connections but do not serve yet.
-func TestEnsemble_HoldOutlivesTheLeader(t *testing.T) {
-	began := time.Now()
-	servers, addr := container.StartEnsemble(t, 3)
-	ctx, c := dial(t, addr)
-	t.Logf("%s: three serve after %v", container.Image(), time.Since(began))
-	m, err := mutex.New(c, "/container/lock")
-	must(t, err)
-	h, err := m.Lock(ctx)
-	must(t, err)
-
-	leader := leaderOf(t, servers)
-	must(t, leader.Stop(ctx, new(time.Duration)))
-	began = time.Now()
-	must(t, h.Check(ctx))
-	t.Logf("answered %v after the leader was stopped", time.Since(began))
-	must(t, h.Err())
-	must(t, h.Release(ctx))
-	next, err := m.Lock(ctx)
-	must(t, err)
-	if next.Token() <= h.Token() {
-		t.Errorf("token %d after %d", next.Token(), h.Token())
-	}
-	must(t, next.Release(ctx))
-}
-
-func leaderOf(t *testing.T, servers []*container.Server) *container.Server {
-	t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		for _, s := range servers {
-			if strings.Contains(s.FourLetter(t.Context(), "srvr"), "\nMode: leader") {
-				return s
-			}
-		}
-	}
-	t.Fatal("no server leads")
-	return nil
 }
 
 func dial(t *testing.T, addr string) (context.Context, *conn.Client) {
