@@ -175,14 +175,16 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
 }
 
 // Revoked returns a channel that is closed when another client asks for the hold to be released. This is only a
-// request: whether and when to release is up to the holder.
+// request: whether and when to release is up to the holder. The channel isn't closed when the hold ends, so wait for
+// [Hold.Done] as well.
 //
 // Source: Curator's Revoker, which writes __REVOKE__ to the holder's node.
 func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 
 // Release ends the hold, deletes its contender, and waits until the node is gone or the session is over. If ctx is done
-// first, the deletion continues in the background, so Release with a canceled context still releases the hold. Release
-// is idempotent, and you can call it again to resume waiting for the deletion.
+// first, the deletion continues in the background, so Release with a canceled context still releases the hold. A
+// context that descends from the hold is done as soon as the hold ends, and with such a context Release returns nil
+// without waiting. Release is idempotent, and you can call it again to resume waiting for the deletion.
 //
 // If the session timed out locally, the next waiter is granted only after the servers expire it too.
 //

@@ -68,7 +68,7 @@ func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) 
 	case ctx == nil:
 		return nil, fmt.Errorf("connect to %s: %w", connect, session.ErrNoContext)
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("connect to %s: %w", connect, context.Cause(ctx))
+		return nil, fmt.Errorf("connect to %s: %w", connect, session.CauseOf(ctx))
 	}
 	client, err := client.Open(ctx, config)
 	if err != nil {

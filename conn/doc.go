@@ -46,9 +46,10 @@
 // servers have answered only with refusals for a whole session timeout, for example because the ensemble was restored
 // from a backup, the client accepts what they have.
 //
-// Invalid paths and flags, requests above [WithMaxRequestSize], and more ephemeral nodes than the servers can survive
-// are rejected before any request is sent. Server errors match go-zookeeper's variables, such as zk.ErrNoNode, or else
-// a zkrecipes.Code. To find out which operation failed and on which path, use zkrecipes.OpError.
+// Invalid paths and flags are rejected at once, even without a connection. Requests above [WithMaxRequestSize], and
+// more ephemeral nodes than the servers can survive, are rejected before any request is sent. Server errors match
+// go-zookeeper's variables, such as zk.ErrNoNode, or else a zkrecipes.Code. To find out which operation failed and on
+// which path, use zkrecipes.OpError.
 //
 // A watch is a channel that is closed once: at the first change, when the client has reconnected, or when the session
 // ends. You then read the node again. [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set a watch.
@@ -150,8 +151,8 @@
 //	held      how long it was held
 //
 // Credentials, session passwords and the data of nodes are never logged. A slow or blocked log handler delays nothing
-// else, because a separate goroutine writes the records. Up to 1,000 of them may be waiting, and if more are dropped,
-// their number is logged with the key "dropped".
+// else, because a separate goroutine writes the records. Only [Client.Close] waits for the handler, for at most a
+// second. Up to 1,000 records may be waiting, and if more are dropped, their number is logged with the key "dropped".
 //
 // For health checks, [Client.Status] reports the same facts.
 //

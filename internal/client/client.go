@@ -204,7 +204,8 @@ func (c *Client) sessionFor(ctx context.Context, op, path string) (*session.Sess
 // shows that by matching the loss. An answer from the server counts even if the session has since ended. A write in
 // doubt is not repeated: another session cannot determine whether it was applied.
 //
-// Errors: those of f; ErrClosed, ErrAuthFailed or the cause of ctx, as errors of the operation on the path.
+// Errors: at once, an invalid path; those of f; ErrClosed, ErrAuthFailed or the cause of ctx, as errors of the operation
+// on the path.
 func (c *Client) InSession(ctx context.Context, op, path string, f func(*session.Session) error) error {
 	return c.inSession(ctx, c.Session, op, path, f)
 }
@@ -218,6 +219,9 @@ func (c *Client) inSession(
 	ctx context.Context, open func(context.Context) (*session.Session, error), op, path string,
 	f func(*session.Session) error,
 ) error {
+	if err := paths.Check(op, path); err != nil {
+		return err
+	}
 	for {
 		s, err := open(ctx)
 		if err != nil {
@@ -273,6 +277,9 @@ func (c *Client) Sync(ctx context.Context, path string) error {
 
 // Create implements conn.Client.Create.
 func (c *Client) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
+	if err := session.CheckCreate(path, flags); err != nil {
+		return "", err
+	}
 	s, err := c.sessionFor(ctx, "create", path)
 	if err != nil {
 		return "", err
@@ -284,6 +291,9 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, flags int
 func (c *Client) CreateTTL(
 	ctx context.Context, path string, data []byte, flags int32, ttl time.Duration, acl ...zk.ACL,
 ) (string, error) {
+	if _, _, err := session.CheckTTL(path, flags, ttl); err != nil {
+		return "", err
+	}
 	s, err := c.sessionFor(ctx, "create", path)
 	if err != nil {
 		return "", err
@@ -293,11 +303,10 @@ func (c *Client) CreateTTL(
 
 // Multi implements conn.Client.Multi.
 func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
-	path := ""
-	if len(ops) > 0 {
-		path = ops[0].Path
+	if err := session.CheckOps(ops); err != nil {
+		return nil, err
 	}
-	s, err := c.sessionFor(ctx, "multi", path)
+	s, err := c.sessionFor(ctx, "multi", ops[0].Path)
 	if err != nil {
 		return nil, err
 	}
@@ -314,6 +323,9 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 
 // SetACL implements conn.Client.SetACL.
 func (c *Client) SetACL(ctx context.Context, path string, list []zk.ACL, version int32) (zk.Stat, error) {
+	if err := session.CheckSetACL(path, list); err != nil {
+		return zk.Stat{}, err
+	}
 	size := len(wire.SetACLFrame(path, list, version))
 	g := guard{version: version, of: func(now zk.Stat) int32 { return now.Aversion }}
 	return versioned(ctx, c, "set acl", path, g, size, func(s *session.Session) (zk.Stat, error) {

@@ -269,7 +269,7 @@ func (h *hosts) requireAddress(ctx context.Context, asking time.Duration) error 
 			return err
 		}
 		if session.Sleep(ctx, lookupPause) != nil {
-			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+			return session.WithReason(context.Cause(ctx), err)
 		}
 	}
 }

@@ -171,7 +171,7 @@ func (n *Node) WaitRemoved(ctx context.Context) error {
 		select {
 		case <-n.settled: // this counts even if ctx is done
 		default:
-			return context.Cause(ctx)
+			return session.CauseOf(ctx)
 		}
 	}
 	n.mu.Lock()

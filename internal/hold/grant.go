@@ -145,7 +145,7 @@ func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 	case ctx.Err() == nil:
 		return nil, ephemeral.ErrGone // lost between the proof and here
 	default:
-		return nil, context.Cause(ctx)
+		return nil, session.CauseOf(ctx)
 	}
 }
 
@@ -452,9 +452,11 @@ func guarded(ctx context.Context, shares []*share, ops []zkrecipes.Op) (results 
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return nil, err
 	case errors.As(err, &failed) && errors.Is(err, zk.ErrNoNode):
-		// Either a guard has failed, or an op on a contender that an earlier op of the same transaction has deleted.
-		if i := slices.IndexFunc(guards, func(guard zkrecipes.Op) bool { return guard.Path == failed.Path }); i >= 0 {
-			if gone := guardians[i].Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {
+		// Either a guard has failed, or a check of a contender that an earlier op of the same transaction has deleted. If in
+		// doubt, it was the guard.
+		i := slices.IndexFunc(guards, func(guard zkrecipes.Op) bool { return guard.Path == failed.Path })
+		if i >= 0 && failed.Op == "multi: "+string(zkrecipes.KindCheck) {
+			if gone := guardians[i].Check(ctx); gone != nil {
 				return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, gone)
 			}
 		}

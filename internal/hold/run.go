@@ -50,7 +50,7 @@ func Repeat(
 		case <-ctx.Done():
 		}
 	}
-	return context.Cause(ctx)
+	return session.CauseOf(ctx)
 }
 
 // Run is [Do], repeated after each loss until fn has returned under a live hold.

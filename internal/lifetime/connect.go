@@ -109,7 +109,21 @@ func (l *Lifetime) connect(server Server, again bool, a *attempt) error {
 	if c.Lasted() {
 		l.pauses.Succeeded() // not in connectionDown: a goroutine that is late there would cut the next round short
 	}
+	l.settle(c)
 	return err
+}
+
+// settle makes Close wait until all calls of a connection that has ended have failed, because their tracers are user
+// callbacks. The next connection does not wait for that.
+func (l *Lifetime) settle(c *link.Connection) {
+	wait := func(context.Context) { <-c.Settled() }
+	select {
+	case <-c.Settled():
+	default:
+		if !l.owner.Start(l.ctx, wait) {
+			wait(l.ctx) // the client is being closed, and waits for Run
+		}
+	}
 }
 
 // attach makes c the session's connection. It reports false if the session has ended.

@@ -61,13 +61,15 @@ type Connection struct {
 	barksAt atomic.Int64
 	mute    atomic.Bool // if the watchdog does that, it is because only events arrive
 
-	wake chan struct{} // signals the writing goroutine that something is queued; holds one
-	gone chan struct{} // closed with the connection
+	wake    chan struct{} // signals the writing goroutine that something is queued; holds one
+	gone    chan struct{} // closed with the connection
+	settled chan struct{} // see Settled
 
 	mu      sync.Mutex
 	why     error      // why the connection is closed; nil while it is open
 	ending  bool       // see AskLast
 	failing int        // goroutines that are notifying the owner that the connection is down
+	settles bool       // one of them has begun to fail the unanswered calls
 	pending []pending  // oldest first: replies come in this order
 	few     [8]pending // memory for pending while they are few
 	queue   [][]byte   // frames to be written
@@ -110,7 +112,7 @@ func Dial(
 func newConnection(owner Owner, raw net.Conn, server string, limit, spent time.Duration) *Connection {
 	c := &Connection{
 		conn: raw, owner: owner, server: server, socket: isSocket(raw), born: time.Now(),
-		wake: make(chan struct{}, 1), gone: make(chan struct{}),
+		wake: make(chan struct{}, 1), gone: make(chan struct{}), settled: make(chan struct{}),
 	}
 	c.in = bufio.NewReaderSize(c, 4<<10)
 	c.mu.Lock() // the limit may have passed, in which case Fail is called immediately
@@ -217,6 +219,8 @@ func (c *Connection) Fail(why error) {
 	if c.failing--; c.failing == 0 {
 		unanswered, c.pending = c.pending, nil
 	}
+	settles := c.failing == 0 && !c.settles
+	c.settles = c.settles || settles
 	written := c.written
 	c.mu.Unlock()
 	for _, r := range unanswered {
@@ -227,7 +231,14 @@ func (c *Connection) Fail(why error) {
 		}
 	}
 	clear(unanswered) // it may use the array few, which would keep the callers in memory
+	if settles {
+		close(c.settled)
+	}
 }
+
+// Settled returns a channel that is closed when the connection is closed and all its calls have been answered or have
+// failed. That may be later than Serve returns, since another goroutine may be failing them.
+func (c *Connection) Settled() <-chan struct{} { return c.settled }
 
 // refuse makes the connection accept no more requests; the first reason counts. The caller holds mu.
 func (c *Connection) refuse(why error) {

@@ -104,19 +104,47 @@ func RequireRoot(of, write zkrecipes.Root) error {
 
 var kinds = []zkrecipes.OpKind{zkrecipes.KindCreate, zkrecipes.KindSet, zkrecipes.KindDelete, zkrecipes.KindCheck}
 
+// CheckOps returns the errors of [Session.Multi] for operations that are invalid in any session.
+func CheckOps(ops []zkrecipes.Op) error {
+	if len(ops) == 0 {
+		return errors.New("multi: no operations")
+	}
+	for _, op := range ops {
+		if !slices.Contains(kinds, op.Kind) {
+			return fmt.Errorf("multi: the operation on %q is of kind %q: want one of %q", op.Path, op.Kind, kinds)
+		}
+		if err := paths.Check("multi: "+string(op.Kind), op.Path); err != nil {
+			return err
+		}
+		if err := checkOp(op); err != nil {
+			return failedOp(op, err)
+		}
+	}
+	return nil
+}
+
+func checkOp(op zkrecipes.Op) error {
+	switch {
+	case op.Kind == zkrecipes.KindCreate && op.Flags == zk.FlagContainer:
+		return errors.New("a container cannot be created in a transaction")
+	case op.Kind == zkrecipes.KindCreate && (op.Flags < 0 || op.Flags > zk.FlagContainer):
+		return zk.ErrInvalidFlags
+	case op.Kind == zkrecipes.KindCheck && op.Exact && op.Version == anyVersion:
+		return errors.New(
+			"the data version that was read is -1, which servers take for any: write the node once, and it has another",
+		)
+	default:
+		return nil
+	}
+}
+
 // requests returns the operations as requests with the server's paths, and maps each request to its operation.
 func (s *Session) requests(ops []zkrecipes.Op) (requests []any, of []int, err error) {
-	if len(ops) == 0 {
-		return nil, nil, errors.New("multi: no operations")
+	if err := CheckOps(ops); err != nil {
+		return nil, nil, err
 	}
 	requests, of = make([]any, 0, len(ops)), make([]int, 0, len(ops))
 	for i, op := range ops {
-		if !slices.Contains(kinds, op.Kind) {
-			return nil, nil, fmt.Errorf("multi: the operation on %q is of kind %q: want one of %q", op.Path, op.Kind, kinds)
-		}
-		if err := paths.Check("multi: "+string(op.Kind), op.Path); err != nil {
-			return nil, nil, err
-		}
 		r, err := s.request(op)
 		if err != nil {
 			return nil, nil, failedOp(op, err)
@@ -141,23 +169,12 @@ func (s *Session) request(op zkrecipes.Op) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if op.Flags == zk.FlagContainer {
-			return nil, errors.New("a container cannot be created in a transaction")
-		}
-		if op.Flags < 0 || op.Flags > zk.FlagContainer {
-			return nil, zk.ErrInvalidFlags
-		}
 		return &zk.CreateRequest{Path: path, Data: op.Data, Acl: acl, Flags: op.Flags}, nil
 	case zkrecipes.KindSet:
 		return &zk.SetDataRequest{Path: path, Data: op.Data, Version: op.Version}, nil
 	case zkrecipes.KindDelete:
 		return &zk.DeleteRequest{Path: path, Version: op.Version}, nil
 	default: // a check
-		if op.Exact && op.Version == anyVersion {
-			return nil, errors.New(
-				"the data version that was read is -1, which servers take for any: write the node once, and it has another",
-			)
-		}
 		return &zk.CheckVersionRequest{Path: path, Version: op.Version}, nil
 	}
 }

@@ -24,10 +24,22 @@ func WithReason(cause, reason error) error {
 // CauseOf returns the cause of ctx, for the error of a call.
 func CauseOf(ctx context.Context) error { return sealed(context.Cause(ctx)) }
 
+// EndedBy reports whether the error of a call contains the cause of its context.
+func EndedBy(ctx context.Context, err error) bool {
+	cause := context.Cause(ctx)
+	if _, ok := sealed(cause).(seal); ok { //nolint:errorlint // sealed wraps nothing
+		return errors.As(err, new(seal))
+	}
+	return errors.Is(err, cause)
+}
+
 // sealed returns the cause of a context for the error of a call. The cause may be the server's answer to another call,
 // as with an errgroup. It must not be mistaken for the answer to this call: a node is not missing because another one
-// was.
+// was. The loss of a hold is no answer, although a server may have reported it.
 func sealed(cause error) error {
+	if _, ok := cause.(*zkrecipes.LostError); ok { //nolint:errorlint // not that of another call
+		return cause
+	}
 	if other := (*OpError)(nil); errors.As(cause, &other) || isAnswer(cause) {
 		return seal{cause}
 	}

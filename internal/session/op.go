@@ -30,11 +30,8 @@ func (s *Session) Absolute() *Session { return s.At("") }
 // Create implements conn.Session.Create. A create in doubt is not repeated; ephemeral.Parent.Create finds what it
 // created.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
-	if err := paths.Check("create", path); err != nil {
+	if err := CheckCreate(path, flags); err != nil {
 		return "", err
-	}
-	if flags < 0 || flags > zk.FlagContainer {
-		return "", &OpError{Op: "create", Path: path, Err: zk.ErrInvalidFlags}
 	}
 	acl, err := s.opts.ACLOf(s.Abs(path), acl)
 	if err != nil {
@@ -51,6 +48,17 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	})
 }
 
+// CheckCreate returns the errors of [Session.Create] for input that is invalid in any session.
+func CheckCreate(path string, flags int32) error {
+	if err := paths.Check("create", path); err != nil {
+		return err
+	}
+	if flags < 0 || flags > zk.FlagContainer {
+		return &OpError{Op: "create", Path: path, Err: zk.ErrInvalidFlags}
+	}
+	return nil
+}
+
 // The modes of nodes with a time to live, and the longest time to live in milliseconds. Source: CreateMode and
 // EphemeralType of ZooKeeper 3.5.3.
 const (
@@ -64,19 +72,12 @@ const (
 func (s *Session) CreateTTL(
 	ctx context.Context, path string, data []byte, flags int32, ttl time.Duration, acl ...zk.ACL,
 ) (string, error) {
-	if err := paths.Check("create", path); err != nil {
+	mode, ms, err := CheckTTL(path, flags, ttl)
+	if err != nil {
 		return "", err
 	}
 	fail := func(err error) (string, error) { return "", &OpError{Op: "create", Path: path, Err: err} }
-	mode, ok := map[int32]int32{0: flagTTL, zk.FlagSequence: flagTTLSequential}[flags]
-	if !ok {
-		return fail(zk.ErrInvalidFlags)
-	}
-	ms := int64((ttl + time.Millisecond - 1) / time.Millisecond)
-	if ttl <= 0 || ms > maxTTL {
-		return fail(fmt.Errorf("time to live %v: want more than 0, and at most %v", ttl, maxTTL*time.Millisecond))
-	}
-	acl, err := s.opts.ACLOf(s.Abs(path), acl)
+	acl, err = s.opts.ACLOf(s.Abs(path), acl)
 	if err != nil {
 		return fail(err)
 	}
@@ -91,6 +92,24 @@ func (s *Session) CreateTTL(
 			zkrecipes.CodeUnimplemented))
 	}
 	return s.Rel(made), err
+}
+
+// CheckTTL is CheckCreate for a node with a time to live. It returns the mode and the milliseconds for the server.
+func CheckTTL(path string, flags int32, ttl time.Duration) (mode int32, ms int64, err error) {
+	if err := paths.Check("create", path); err != nil {
+		return 0, 0, err
+	}
+	mode, ok := map[int32]int32{0: flagTTL, zk.FlagSequence: flagTTLSequential}[flags]
+	ms = int64((ttl + time.Millisecond - 1) / time.Millisecond)
+	switch {
+	case !ok:
+		err = zk.ErrInvalidFlags
+	case ttl <= 0 || ms > maxTTL:
+		err = fmt.Errorf("time to live %v: want more than 0, and at most %v", ttl, maxTTL*time.Millisecond)
+	default:
+		return mode, ms, nil
+	}
+	return 0, 0, &OpError{Op: "create", Path: path, Err: err}
 }
 
 // CreateContainer creates a container, a node that the server removes some time after its last child. On a server
@@ -166,16 +185,24 @@ func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, erro
 
 // SetACL replaces a node's ACL if the ACL's version is the given one; -1 matches any.
 func (s *Session) SetACL(ctx context.Context, path string, list []zk.ACL, version int32) (zk.Stat, error) {
-	if err := paths.Check("set acl", path); err != nil {
+	if err := CheckSetACL(path, list); err != nil {
 		return zk.Stat{}, err
-	}
-	if len(list) == 0 {
-		return zk.Stat{}, &OpError{Op: "set acl", Path: path, Err: fmt.Errorf("%w: the list is empty", zk.ErrInvalidACL)}
 	}
 	return ask(ctx, s, "set acl", path, writing, nil, func(done func(zk.Stat, error)) request {
 		frame := wire.SetACLFrame(s.Abs(path), list, version)
 		return request{Op: wire.OpSetACL, Path: path, Frame: frame, Done: taking(wire.StatReply, done)}
 	})
+}
+
+// CheckSetACL is CheckCreate for [Session.SetACL].
+func CheckSetACL(path string, list []zk.ACL) error {
+	if err := paths.Check("set acl", path); err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return &OpError{Op: "set acl", Path: path, Err: fmt.Errorf("%w: the list is empty", zk.ErrInvalidACL)}
+	}
+	return nil
 }
 
 func (s *Session) getRequest(path string, watch bool, done func(wire.Data, error)) request {

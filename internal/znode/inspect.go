@@ -41,24 +41,29 @@ func (q *Queue) List(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return list, nil
 }
 
-// first returns the contender at the head of the queue, at least as recent as the client's last read; zero if there is
-// none.
-func (q *Queue) first(ctx context.Context) (zkrecipes.Participant, error) {
-	children, err := q.Client().Children(ctx, q.Path())
-	if errors.Is(err, zk.ErrNoNode) {
-		return zkrecipes.Participant{}, nil
-	}
-	if err != nil {
-		return zkrecipes.Participant{}, err
-	}
-	for _, c := range q.Arrange(children) {
-		path := q.Child(c.Name)
-		data, stat, err := q.Client().Get(ctx, path)
-		if !errors.Is(err, zk.ErrNoNode) {
-			return participant(path, data, stat), err
+// First returns the contender at the head of the queue, at least as recent as the client's last read; zero if there is
+// none. Unlike [Queue.Head], it leaves no watch. If the first contenders of a list are gone, it lists again.
+func (q *Queue) First(ctx context.Context) (zkrecipes.Participant, error) {
+	for {
+		children, err := q.Client().Children(ctx, q.Path())
+		queue := q.Arrange(children)
+		switch {
+		case errors.Is(err, zk.ErrNoNode), err == nil && len(queue) == 0:
+			return zkrecipes.Participant{}, nil
+		case err != nil:
+			return zkrecipes.Participant{}, err
+		}
+		for _, c := range queue[:min(len(queue), tries)] {
+			path := q.Child(c.Name)
+			data, stat, err := q.Client().Get(ctx, path)
+			switch {
+			case err == nil:
+				return participant(path, data, stat), nil
+			case !errors.Is(err, zk.ErrNoNode):
+				return zkrecipes.Participant{}, err
+			}
 		}
 	}
-	return zkrecipes.Participant{}, nil
 }
 
 // Parse returns the contender that the name in path describes.

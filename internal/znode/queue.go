@@ -248,9 +248,8 @@ func (q *Queue) inSession(
 		case q.parent.Client.State() == zkrecipes.Closed, errors.Is(err, zkrecipes.ErrClosed):
 			return nil, fmt.Errorf("%s: %w", q.name, zkrecipes.ErrClosed)
 		case ctx.Err() != nil && !errors.As(err, &waited):
-			cause := context.Cause(ctx)
-			if err = inTheWay(s, cause, err); !errors.Is(err, cause) {
-				err = errors.Join(cause, err)
+			if err = inTheWay(ctx, s, err); !session.EndedBy(ctx, err) {
+				err = errors.Join(session.CauseOf(ctx), err)
 			}
 			return nil, &zkrecipes.WaitError{Path: q.name, Err: err}
 		default:

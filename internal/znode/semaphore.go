@@ -105,7 +105,7 @@ func (m *Semaphore) List(ctx context.Context, limit int) ([]zkrecipes.Participan
 	if err != nil || len(out) <= limit {
 		return out, err
 	}
-	first, err := m.door.first(ctx)
+	first, err := m.door.First(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -318,9 +318,8 @@ func (w *Waiter) gaveUp(err error) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	cause := context.Cause(w.ctx)
-	if err = inTheWay(w.session, cause, err); !errors.Is(err, cause) {
-		err = cause // something else failed as the context ended
+	if err = inTheWay(w.ctx, w.session, err); !session.EndedBy(w.ctx, err) {
+		err = session.CauseOf(w.ctx) // something else failed as the context ended
 	}
 	e := &zkrecipes.WaitError{Path: w.queue.name, Position: w.seen.position, Of: w.seen.of, Err: err}
 	// Otherwise it has left, and the next one has not been read.
@@ -332,10 +331,10 @@ func (w *Waiter) gaveUp(err error) error {
 
 // inTheWay returns the end of a context together with what was in the way. For an unanswered request it names only the
 // server, because the unknown outcome of a write does not concern a caller that has left the queue.
-func inTheWay(s *session.Session, cause, err error) error {
+func inTheWay(ctx context.Context, s *session.Session, err error) error {
 	var request *session.OpError
-	if errors.Is(err, cause) && errors.As(err, &request) {
-		return s.ExplainUnanswered(cause)
+	if session.EndedBy(ctx, err) && errors.As(err, &request) {
+		return s.ExplainUnanswered(context.Cause(ctx))
 	}
 	return err
 }

@@ -63,8 +63,8 @@ func (b *Barrier) failed(op string, err error) error {
 // requested one would: with [WithEphemeral], it must be tied to this client's session, and otherwise to no session.
 //
 // Errors: zk.ErrNodeExists if the existing barrier doesn't qualify; ErrUnknownOutcome if the reply was lost and the
-// barrier is now down, either because it was never up or because another client has since removed it;
-// context.Cause(ctx); ErrClosed; or the server's error.
+// barrier is now down, either because it was never up or because another client has since removed it, or if ctx or the
+// session ended before Set could find out; context.Cause(ctx); ErrClosed; or the server's error.
 //
 // Source: Curator's DistributedBarrier.setBarrier.
 func (b *Barrier) Set(ctx context.Context) error {

@@ -67,7 +67,7 @@ func (c *Cache) Watch(ctx context.Context) iter.Seq2[Change, error] {
 		for ctx.Err() == nil {
 			changes, look, err := c.take(r)
 			for _, change := range changes {
-				if !yield(change, nil) {
+				if ctx.Err() != nil || !yield(change, nil) {
 					return
 				}
 			}

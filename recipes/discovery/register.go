@@ -207,7 +207,7 @@ func (r *Registration) Update(ctx context.Context, i Instance) error {
 	case r.turn <- struct{}{}:
 		defer func() { <-r.turn }()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return session.CauseOf(ctx)
 	}
 	return r.replace(ctx, i, n)
 }

@@ -41,10 +41,10 @@ var ErrNotStanding = errors.New("the candidate is not standing")
 // If Appoint fails, the term continues, but some candidates may already have stood back.
 //
 // Errors: before sending any request, a term that has ended or belongs to another election, or a candidate on another
-// path; [ErrNotStanding] if the candidate isn't in the queue or leaves it; ErrFenced or a [*zkrecipes.LostError] if the
-// term ends before Appoint returns; context.Cause(ctx), with the candidate that is still ahead; ErrClosed; or the
-// server's error. The request to stand back is an ephemeral node at Path with the suffix -next; if a node that isn't
-// ephemeral exists there, the error is zk.ErrNodeExists.
+// path; [ErrNotStanding] if the candidate isn't in the queue or leaves it; ErrFenced, ErrReleased or a
+// [*zkrecipes.LostError] if the term ends before Appoint returns; context.Cause(ctx), with the candidate that is still
+// ahead; ErrClosed; or the server's error. The request to stand back is an ephemeral node at Path with the suffix
+// -next; if a node that isn't ephemeral exists there, the error is zk.ErrNodeExists.
 func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participant) error {
 	if ctx == nil {
 		return e.failed(session.ErrNoContext)

@@ -174,7 +174,8 @@ func (e *Election) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
 // leader. If there is no leader, Revoke is a no-op. Since the request replaces the leader's data, others can no longer
 // see its name.
 //
-// Errors: a holder that uses kazoo, because it can't be asked; otherwise the same as for [Election.Queue].
+// Errors: a holder that uses kazoo, because it can't be asked; ErrUnknownOutcome if the reply was lost, after which you
+// can call Revoke again; otherwise the same as for [Election.Queue].
 //
 // Source: Curator's Revoker.
 func (e *Election) Revoke(ctx context.Context) error { return e.queue.Revoke(ctx) }

@@ -29,13 +29,8 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 	if err := e.queue.Client().Sync(ctx, e.queue.Path()); err != nil {
 		return zkrecipes.Participant{}, err
 	}
-	var leader zkrecipes.Participant
-	var found bool
-	err := e.queue.Client().InSession(ctx, "leader", e.queue.Path(), func(s *session.Session) (err error) {
-		leader, found, _, err = e.queue.Head(ctx, s, new(znode.Line))
-		return err
-	})
-	if err == nil && !found {
+	leader, err := e.queue.First(ctx)
+	if err == nil && leader.Path == "" {
 		err = fmt.Errorf("%s: %w", e.queue.Path(), zkrecipes.ErrNoLeader)
 	}
 	return leader, err
@@ -74,7 +69,7 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {
 			now.Freshness = view.Freshness
 			between := last != 0 && now.Exists && last != now.Leader.Token
 			last = now.Leader.Token
-			if between && !yield(Leadership{Freshness: now.Freshness}, nil) || !yield(now, nil) {
+			if between && !yield(Leadership{Freshness: now.Freshness}, nil) || ctx.Err() != nil || !yield(now, nil) {
 				return
 			}
 		}

@@ -144,7 +144,8 @@ func (m *Mutex) Queue(ctx context.Context) ([]zkrecipes.Participant, error) { re
 // to comply is up to the holder. If nobody holds the mutex, Revoke is a no-op. Since the request replaces the holder's
 // data, the holder's name no longer appears in [Mutex.Queue].
 //
-// Errors: a holder that uses kazoo, because it can't be asked; otherwise the same as for [Mutex.Queue].
+// Errors: a holder that uses kazoo, because it can't be asked; ErrUnknownOutcome if the reply was lost, after which you
+// can call Revoke again; otherwise the same as for [Mutex.Queue].
 //
 // Source: Curator's Revoker; the two are compatible.
 func (m *Mutex) Revoke(ctx context.Context) error { return m.queue.Revoke(ctx) }

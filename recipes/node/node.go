@@ -37,7 +37,7 @@ type Node struct {
 	state   State         // its freshness is that of age
 	judged  int           // the newest data that state.Err can be about
 	age     *session.Age  // nil if no server confirms the state
-	final   error         // why there will be no node any more
+	final   error         // why callers wait no longer: there will be no node any more, or it is being removed
 	stuck   error         // why the server does not permit the removal
 	changed chan struct{} // closed, and replaced, when one of the above changes
 
@@ -226,7 +226,7 @@ func (n *Node) lookAgain() <-chan time.Time {
 // Errors: context.Cause(ctx), with what the call was waiting for; the server's error if it refuses the node, which is
 // retried in the background; a *zkrecipes.TakenError with [WithRefusal]; or ErrClosed.
 func (n *Node) Ready(ctx context.Context) error {
-	return n.await(ctx, 0, func() bool { return n.state.Exists && n.view().Current })
+	return n.await(ctx, 0, func() bool { return n.final == nil && n.state.Exists && n.view().Current })
 }
 
 // Set replaces the data, and blocks until the server has stored it, or newer data from a later Set. Even if Set fails,
@@ -260,6 +260,7 @@ func (n *Node) Close(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", n.path, session.ErrNoContext)
 	}
 	n.claim.Leave()
+	n.finish(fmt.Errorf("%s: %w", n.path, zkrecipes.ErrClosed))
 	n.stop()
 	for {
 		n.mu.Lock()
@@ -279,6 +280,16 @@ func (n *Node) Close(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: still being removed: %w", n.path, n.client.Explain(context.Cause(ctx)))
 		}
+	}
+}
+
+// finish records why callers wait no longer, unless there is a reason already. The removal of the node may continue.
+func (n *Node) finish(why error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.final == nil {
+		n.final = why
+		n.broadcast()
 	}
 }
 

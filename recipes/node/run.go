@@ -67,9 +67,7 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 			n.failed(k.seen, r, err)
 			if n.refuse && !n.stood {
 				n.claim.Leave()
-				n.mu.Lock()
-				n.final = err
-				n.mu.Unlock()
+				n.finish(err)
 				if k.doubt {
 					k.remove(client) // a create may still be in flight
 				}

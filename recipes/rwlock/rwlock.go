@@ -198,7 +198,8 @@ func (l *RWLock) part(acquire func(context.Context) (*zkrecipes.Hold, error)) zk
 // [zkrecipes.Hold.Revoked] channel. Whether and when to comply is up to each holder. If nobody holds the lock, Revoke
 // is a no-op. Since the request replaces the holders' data, their names no longer appear in [RWLock.Queue].
 //
-// Errors: a holder that uses kazoo, because it can't be asked; otherwise the same as for [RWLock.Queue].
+// Errors: a holder that uses kazoo, because it can't be asked; ErrUnknownOutcome if a reply was lost, after which you
+// can call Revoke again; otherwise the same as for [RWLock.Queue].
 //
 // Source: Curator's Revoker; the two are compatible.
 func (l *RWLock) Revoke(ctx context.Context) error {

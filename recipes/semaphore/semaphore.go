@@ -201,7 +201,8 @@ func (s *Semaphore) Queue(ctx context.Context) ([]zkrecipes.Participant, error) 
 // when to comply is up to each holder. If there are no holders, Revoke is a no-op. Since the request replaces the
 // leases' data, the holders' names no longer appear in [Semaphore.Holders].
 //
-// Errors: a kazoo lease, because its holder can't be asked; otherwise the same as for [Semaphore.Holders].
+// Errors: a kazoo lease, because its holder can't be asked; ErrUnknownOutcome if a reply was lost, after which you can
+// call Revoke again; otherwise the same as for [Semaphore.Holders].
 func (s *Semaphore) Revoke(ctx context.Context) error {
 	leases, err := s.Holders(ctx)
 	if err != nil {

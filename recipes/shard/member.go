@@ -174,7 +174,7 @@ func (m *member) leaveAfter(ctx, life context.Context) {
 	m.leave()
 	select {
 	case <-time.After(m.leaveLimit):
-		m.stop(context.Cause(ctx))
+		m.stop(session.CauseOf(ctx))
 	case <-life.Done():
 	}
 }
@@ -186,7 +186,7 @@ func (m *member) run(ctx context.Context) error {
 	if m.leaveLimit > 0 {
 		m.background.Go(func() { m.leaveAfter(ctx, life) })
 	}
-	if err := m.join(); err != nil {
+	if err := m.join(ctx); err != nil {
 		return err
 	}
 	m.background.Go(func() { m.announce(life) })
@@ -202,11 +202,19 @@ func (m *member) run(ctx context.Context) error {
 	m.close()
 	m.depart(life, ctx.Err() != nil)
 	m.workers.Wait()
-	return context.Cause(m.ctx)
+	return m.cause(ctx)
+}
+
+// cause returns why the member has stopped. Only the cause of Run's context may be about another call.
+func (m *member) cause(ctx context.Context) error {
+	if why := context.Cause(m.ctx); ctx.Err() == nil || !errors.Is(why, context.Cause(ctx)) {
+		return why
+	}
+	return session.CauseOf(ctx)
 }
 
 // join joins the group. If another process has the ID, join waits for it to leave.
-func (m *member) join() error {
+func (m *member) join(ctx context.Context) error {
 	data, err := json.Marshal(m.presence)
 	if err != nil {
 		return fmt.Errorf("shard: %w", err)
@@ -218,7 +226,7 @@ func (m *member) join() error {
 		kept, err = m.group.Join(m.ctx, m.id, data, group.WithWait())
 	}
 	if err != nil && m.ctx.Err() != nil {
-		return context.Cause(m.ctx)
+		return m.cause(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("shard: %w", err)

@@ -93,8 +93,10 @@ var canaries = []canary{
 	{
 		"grant: every op that fails on the contender counts as a loss", queueTests,
 		[]edit{{
-			"internal/hold", "guarded", "if gone := guardians[i].Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {",
+			"internal/hold", "guarded", "if gone := guardians[i].Check(ctx); gone != nil {",
 			"if gone := guardians[i].deleted(); gone != nil {",
+		}, {
+			"internal/hold", "guarded", `if i >= 0 && failed.Op == "multi: "+string(zkrecipes.KindCheck) {`, "if i >= 0 {",
 		}},
 	},
 	{

@@ -1,0 +1,124 @@
+package zkrecipes_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/barrier"
+	"github.com/zkrecipes/zkrecipes/recipes/discovery"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
+	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
+	"github.com/zkrecipes/zkrecipes/recipes/shard"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// blocking returns calls that block until their context ends, while no server answers.
+func blocking(t *testing.T, srv *zktest.Server, c *conn.Client) map[string]func(context.Context) error {
+	must := func(err error) { require.NoError(t, err) }
+	m, err := mutex.New(c, "/mutex")
+	must(err)
+	held, err := mutex.New(c, "/held")
+	must(err)
+	h, err := held.Lock(t.Context())
+	must(err)
+	rw, err := rwlock.New(c, "/rwlock")
+	must(err)
+	sem, err := semaphore.New(c, "/semaphore", 1)
+	must(err)
+	e, err := election.New(c, "/election", election.WithStandBack())
+	must(err)
+	d, err := barrier.NewDouble(c, "/double", 2)
+	must(err)
+	services, err := discovery.New(c, "/services")
+	must(err)
+	r, err := services.Register(t.Context(), discovery.Instance{Service: "s", ID: "i", Address: "a", Port: 1})
+	must(err)
+	shards, err := shard.New(c, "/shards")
+	must(err)
+	granted := func(acquire func(context.Context) (*zkrecipes.Hold, error)) func(context.Context) error {
+		return func(ctx context.Context) error { _, err := acquire(ctx); return err }
+	}
+	fn := func(context.Context, *zkrecipes.Hold) error { return nil }
+	return map[string]func(context.Context) error{
+		"lock": granted(m.Lock), "try": granted(m.TryLock), "read lock": granted(rw.RLock),
+		"do":       func(ctx context.Context) error { return m.Do(ctx, fn) },
+		"run":      func(ctx context.Context) error { return m.Run(ctx, fn) },
+		"acquire":  func(ctx context.Context) error { _, err := sem.Acquire(ctx, 1); return err },
+		"campaign": func(ctx context.Context) error { _, err := e.Campaign(ctx); return err },
+		"lead": func(ctx context.Context) error {
+			return e.Run(ctx, func(context.Context, *election.Term) error { return nil })
+		},
+		"enter":  func(ctx context.Context) error { _, err := d.Enter(ctx); return err },
+		"update": func(ctx context.Context) error { return r.Update(ctx, r.Instance()) },
+		"shards": func(ctx context.Context) error {
+			return shards.Run(ctx, shard.List("a"), func(context.Context, *shard.Shard) error { return nil })
+		},
+		"release": h.Release,
+		"dial": func(ctx context.Context) error {
+			_, err := conn.Dial(ctx, srv.Addr(), conn.WithDialer(srv.DialAs("a")), bubble.Silent)
+			return err
+		},
+	}
+}
+
+// The cause of a context may be what a server has answered to another call, as in an errgroup. The error of a call that
+// it ends prints it, but does not match it.
+func TestCause_AnswerToAnotherCall_IsOnlyPrinted(t *testing.T) {
+	for name, cause := range map[string]error{
+		"bare":    zk.ErrNoNode,
+		"wrapped": fmt.Errorf("another: %w", &zkrecipes.OpError{Op: "get", Path: "/b", Err: zk.ErrNoNode}),
+	} {
+		for _, ended := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t, zktest.InMemory())
+				calls := blocking(t, srv, bubble.Dial(t, srv, "a"))
+				srv.Stall(zktest.Label("a"), zktest.Both)
+				for call, f := range calls {
+					ctx, cancel := context.WithCancelCause(t.Context())
+					if ended {
+						cancel(cause)
+					} else {
+						time.AfterFunc(time.Millisecond, func() { cancel(cause) })
+					}
+					err := f(ctx)
+					require.Error(t, err, call)
+					assert.ErrorContains(t, err, cause.Error(), "%s, %s", call, name)
+					assert.NotErrorIs(t, err, zk.ErrNoNode, "%s, %s", call, name)
+				}
+			})
+		}
+	}
+}
+
+// The loss of a hold is no answer, even if a server has reported the end of the session: calls with the context of the
+// hold match it.
+func TestCause_LossOfTheHold_IsMatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		c := bubble.Dial(t, srv, "a")
+		m, err := mutex.New(c, "/mutex")
+		require.NoError(t, err)
+		h, err := m.Lock(t.Context())
+		require.NoError(t, err)
+		srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.Fail(zktest.CodeSessionExpired))
+		_, _, err = c.Exists(t.Context(), "/a")
+		require.NoError(t, err, "in the next session")
+		require.ErrorIs(t, h.Err(), zk.ErrSessionExpired)
+		_, _, err = c.Get(h.Context(), "/")
+		require.ErrorIs(t, err, zkrecipes.ErrLost)
+		_, err = m.Lock(h.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrLost)
+	})
+}
