@@ -183,7 +183,7 @@ func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 
 // Release ends the hold, deletes its contender, and waits until the node is gone or the session is over. If ctx is done
 // first, the deletion continues in the background, so Release with a canceled context still releases the hold. A
-// context that descends from the hold is done as soon as the hold ends, and with such a context Release returns nil
+// context that is derived from the hold is done as soon as the hold ends, and with such a context Release returns nil
 // without waiting. Release is idempotent, and you can call it again to resume waiting for the deletion.
 //
 // If the session timed out locally, the next waiter is granted only after the servers expire it too.

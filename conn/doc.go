@@ -46,7 +46,7 @@
 // servers have answered only with refusals for a whole session timeout, for example because the ensemble was restored
 // from a backup, the client accepts what they have.
 //
-// Invalid paths and flags are rejected at once, even without a connection. Requests above [WithMaxRequestSize], and
+// Invalid paths and flags are rejected immediately, even without a connection. Requests above [WithMaxRequestSize], and
 // more ephemeral nodes than the servers can survive, are rejected before any request is sent. Server errors match
 // go-zookeeper's variables, such as zk.ErrNoNode, or else a zkrecipes.Code. To find out which operation failed and on
 // which path, use zkrecipes.OpError.

@@ -204,8 +204,8 @@ func (c *Client) sessionFor(ctx context.Context, op, path string) (*session.Sess
 // shows that by matching the loss. An answer from the server counts even if the session has since ended. A write in
 // doubt is not repeated: another session cannot determine whether it was applied.
 //
-// Errors: at once, an invalid path; those of f; ErrClosed, ErrAuthFailed or the cause of ctx, as errors of the operation
-// on the path.
+// Errors: an invalid path, immediately; those of f; ErrClosed, ErrAuthFailed or the cause of ctx, as errors of the
+// operation on the path.
 func (c *Client) InSession(ctx context.Context, op, path string, f func(*session.Session) error) error {
 	return c.inSession(ctx, c.Session, op, path, f)
 }

@@ -16,7 +16,8 @@ import (
 
 // Watch fires once, at the first change after the read that returned it. It also fires without a change when a new
 // connection has come up (the loss of the old one fires nothing), when the session has ended, and when the watch is
-// removed. When it fires, a waiter therefore reads again and decides by what it reads, unless SaysDeleted is sufficient.
+// removed. When it fires, a waiter therefore reads again and decides by what it reads, unless SaysDeleted is
+// sufficient.
 //
 // Watches are shared: a session has at most one for each path and kind, for any number of callers. A watch without
 // waiters is kept for the next caller, unless all callers have dropped it.
