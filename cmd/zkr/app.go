@@ -213,7 +213,11 @@ func (a *app) prepare(cmd *cobra.Command) error {
 
 // exclusive are pairs of flags that contradict each other.
 var exclusive = [][2]string{
-	{"try", "wait"}, {"busy-ok", "busy-status"}, {"on-loss", "loss-grace"}, {"once", "restart"}, {"leader", "queue"},
+	{"try", "wait"},
+	{"busy-ok", "busy-status"},
+	{"on-loss", "loss-grace"},
+	{"once", "restart"},
+	{"leader", "queue"},
 	{"quiet", "verbose"},
 }
 

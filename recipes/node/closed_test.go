@@ -38,7 +38,7 @@ func TestClose_RemovalContinues_CallsReturnErrClosed(t *testing.T) {
 				require.ErrorIs(t, n.Ready(t.Context()), zkrecipes.ErrClosed)
 				require.ErrorIs(t, n.Set(t.Context(), []byte("2")), zkrecipes.ErrClosed)
 				var last error
-				for _, last = range n.Watch(t.Context()) { //nolint:revive // only the last error matters
+				for _, last = range n.Watch(t.Context()) {
 				}
 				require.ErrorIs(t, last, zkrecipes.ErrClosed)
 				require.Zero(t, time.Since(began))
