@@ -7,6 +7,11 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 events=$(mktemp -d)
 trap 'rm -rf "$events"' EXIT
+
+# Each run has a process group of its own. If this script's group has no parent in its session, as under nohup or setsid, the kernel may send
+# SIGHUP and SIGCONT to all of it when a process exits while another one is stopped, and some tests stop processes.
+set -m
+trap 'kill -TERM -- "${runs[@]/#/-}" 2>/dev/null; exit 130' INT TERM HUP
 gotestsum=$(go tool -modfile=tools/go.mod -n gotestsum) || exit
 
 status=0 n=0 runs=()
@@ -14,7 +19,7 @@ for run; do
   read -ra words <<<"$run"
   printf '== %s\n' "$run"
   "$gotestsum" --format=pkgname --hide-summary=all --jsonfile="$events/$((++n)).json" --raw-command -- \
-    go -C "${words[0]}" test -json -vet=off -timeout=30m "${words[@]:1}" & # ten minutes are too few on a busy machine
+    go -C "${words[0]}" test -json -vet=off -timeout=30m "${words[@]:1}" </dev/null & # ten minutes are too few on a busy machine
   runs+=($!)
 done
 for run in "${runs[@]}"; do wait "$run" || status=1; done
