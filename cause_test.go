@@ -102,8 +102,8 @@ func TestCause_AnswerToAnotherCall_IsOnlyPrinted(t *testing.T) {
 	}
 }
 
-// The loss of a hold is no answer, even if a server has reported the end of the session: calls with the context of the
-// hold match it.
+// A call with a hold's context matches the hold's loss, even if a server reported it: the loss is not the server's
+// answer to another call.
 func TestCause_LossOfTheHold_IsMatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

@@ -251,8 +251,8 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode int3
 //
 // If the reply is lost, CreateProtected waits until a quorum has confirmed that no earlier request is on its way. It
 // then looks for the UUID among the parent's children, which requires read permission, and sends the request again if
-// there is no such node. If CreateProtected fails or ctx is done first, a node that it may have created is deleted in
-// the background while the session lives.
+// no child has it. If CreateProtected fails or ctx is done first, a node that it may have created is deleted in the
+// background while the session lives.
 //
 // A server that hangs may execute the first request late, after the second was answered. In a sequential mode, there
 // are then two nodes with the same UUID.
@@ -290,8 +290,8 @@ func (c *Client) CreateTTL(
 // applies to the node; the containers get the client's.
 //
 // If the reply is lost, CreateAll reads the node. If the node has the same data, CreateAll succeeds, even if another
-// client created it. If there is no node, and none was created and deleted since, CreateAll sends the request again. In
-// all other cases the error matches ErrUnknownOutcome.
+// client created it. If the node is missing, and was not created and deleted in between, CreateAll sends the request
+// again. In all other cases the error matches ErrUnknownOutcome.
 //
 // A server that hangs may execute the first request late, after the second was answered. If the node has since been
 // deleted, the late request recreates it.

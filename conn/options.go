@@ -331,7 +331,7 @@ func WithServers(servers func(ctx context.Context) ([]string, error)) Option {
 // addresses may be unreachable, and the client then alternates between them and the given servers.
 //
 // A configuration with a smaller version than an earlier one is ignored. Beyond that, ZooKeeper gives clients no way to
-// tell ensembles apart. Use TLS, because whoever may reconfigure the ensemble can direct clients to any server, which
+// distinguish ensembles. Use TLS, because whoever may reconfigure the ensemble can direct clients to any server, which
 // then receives their credentials.
 func WithEnsembleTracking() Option {
 	return func(o *options) error {
@@ -452,8 +452,9 @@ func WithACLFunc(acl func(path string) []zk.ACL) Option {
 	}
 }
 
-// WithIdentity sets the name under which this client appears to others, as the data of its contenders, so that you
-// can tell from a queue which process holds and which ones wait; the default is "host/pid". An empty id is an error.
+// WithIdentity sets the name under which this client appears to others, as the data of its contenders, so that you can
+// see in a queue which process is the holder and which ones are waiting; the default is "host/pid". An empty id is an
+// error.
 func WithIdentity(id string) Option {
 	return func(o *options) error {
 		if id == "" {

@@ -13,7 +13,7 @@ type Status struct {
 	State zkrecipes.State
 	Since time.Time
 	// Server is the server that answers for the session, as in the connect string. A name is followed by the address it
-	// resolved to: "zk1:2181 (10.0.0.1)". Server is empty while there is no connection.
+	// resolved to: "zk1:2181 (10.0.0.1)". Server is empty while the client is disconnected.
 	Server string
 	// Identity is the identity under which [WithSASL] authenticated the client to that server, such as "DIGEST-MD5 as
 	// bob". It is empty without that option.

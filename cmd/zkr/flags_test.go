@@ -26,7 +26,7 @@ func TestDuration_TakesSecondsToo(t *testing.T) {
 	}
 }
 
-// The command line takes precedence over the environment, also if another flag is there.
+// The command line takes precedence over the environment, even if the two set different flags.
 func TestFlags_ContradictEachOther(t *testing.T) {
 	for _, c := range []struct {
 		verb      string

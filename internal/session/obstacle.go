@@ -35,7 +35,7 @@ func EndedBy(ctx context.Context, err error) bool {
 
 // sealed returns the cause of a context for the error of a call. The cause may be the server's answer to another call,
 // as with an errgroup. It must not be mistaken for the answer to this call: a node is not missing because another one
-// was. The loss of a hold is no answer, although a server may have reported it.
+// was. A hold's loss is not such an answer, even if a server reported it.
 func sealed(cause error) error {
 	if _, ok := cause.(*zkrecipes.LostError); ok { //nolint:errorlint // not that of another call
 		return cause

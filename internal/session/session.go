@@ -73,7 +73,8 @@ func (l listener) Up() {
 // Down notifies the feeds.
 func (l listener) Down(heard time.Time) { l.tell(News{Kind: Down, Heard: heard}) }
 
-// Over fires every watch, because no event will any more: a caller that only waits for its watch would wait forever.
+// Over fires every watch, because no event can do so anymore, and a caller that waits only for its watch would wait
+// forever.
 func (l listener) Over() { l.watches.fireAll() }
 
 // Event notifies the watches and the feeds.

@@ -37,7 +37,7 @@ type Node struct {
 	state   State         // its freshness is that of age
 	judged  int           // the newest data that state.Err can be about
 	age     *session.Age  // nil if no server confirms the state
-	final   error         // why callers wait no longer: there will be no node any more, or it is being removed
+	final   error         // why callers stop waiting: the node will not exist again, or is being removed
 	stuck   error         // why the server does not permit the removal
 	changed chan struct{} // closed, and replaced, when one of the above changes
 
