@@ -20,7 +20,8 @@ type listing struct {
 	queue  []Contender  // in order once sorted
 	others []string     // children that are not contenders
 	err    error
-	behind *listing // the listing of another queue, sent right behind this one; see Queue.behind
+	// The listing of another queue, sent right behind this one; see Queue.behind. It is done only if this one was sent.
+	behind *listing
 
 	// Sent as soon as its only caller requested it, without waiting for another listing.
 	atOnce bool
@@ -136,11 +137,6 @@ func (sq *sharedQueue) read(l *listing) {
 		}
 	}
 	sq.request(l, sent, func() {
-		// If it failed before it was sent, sent may still be about to be called.
-		if l.err != nil && l.behind != nil && l.sends.CompareAndSwap(0, 1) {
-			l.behind.err = l.err
-			close(l.behind.done)
-		}
 		if next := sq.listings.end(); next != nil {
 			sq.read(next)
 		}
