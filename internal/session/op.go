@@ -104,7 +104,7 @@ func CheckTTL(path string, flags int32, ttl time.Duration) (mode int32, ms int64
 	switch {
 	case !ok:
 		err = zk.ErrInvalidFlags
-	case ttl <= 0 || ms > maxTTL:
+	case ttl <= 0 || ttl > maxTTL*time.Millisecond: // otherwise ms may have overflowed
 		err = fmt.Errorf("time to live %v: want more than 0, and at most %v", ttl, maxTTL*time.Millisecond)
 	default:
 		return mode, ms, nil
