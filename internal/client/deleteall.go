@@ -30,6 +30,9 @@ func (c *Client) DeleteAll(ctx context.Context, path string, keepTop bool) error
 	if !keepTop {
 		return c.clear(ctx, []string{path})
 	}
+	if err := c.Sync(ctx, path); err != nil { // a delete goes to the leader, but a lagging server answers a list
+		return err
+	}
 	for again := false; ; again = true {
 		below, err := c.childrenOf(ctx, []string{path})
 		if err != nil || len(below) == 0 {
