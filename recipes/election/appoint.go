@@ -65,10 +65,10 @@ func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participan
 	if err := client.Sync(inside, e.Path()); err != nil {
 		return err
 	}
-	asked := false
+	asker := int64(0) // the session that has asked
 	defer func() {
-		if asked {
-			e.withdraw(ctx, a)
+		if asker != 0 {
+			e.withdraw(ctx, a, asker)
 		}
 	}()
 	return client.InSession(inside, "appoint", e.Path(), func(s *session.Session) error {
@@ -77,11 +77,10 @@ func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participan
 			if err != nil || ahead == "" {
 				return err
 			}
-			if !asked {
-				asked = true // even if it fails: the outcome may be unknown
-				if err := e.ask(inside, t, a); err != nil {
-					return err
-				}
+			again := asker != 0
+			asker = s.ID() // even if it fails: the outcome may be unknown
+			if err := e.ask(inside, s, t, a, again); err != nil {
+				return err
 			}
 			if err := e.awaitLeaving(inside, s, ahead, a.to); err != nil {
 				return err
@@ -147,12 +146,25 @@ func (e *Election) between(ctx context.Context, s *session.Session, a appointmen
 }
 
 // ask writes the appointment if the term is still held, and replaces an earlier one. An appointment of a previous
-// leader exists until that leader's session ends.
-func (e *Election) ask(ctx context.Context, t *Term, a appointment) error {
-	create := zkrecipes.OpCreate(e.next(), []byte(a.text()), zk.FlagEphemeral)
-	ops := []zkrecipes.Op{create}
+// leader exists until that leader's session ends. If ask is called again, it leaves another appointment alone: the
+// leader has changed its mind. It does write the appointment again if the node was deleted, by hand or together with
+// another appointment of this leader; see withdraw.
+func (e *Election) ask(ctx context.Context, s *session.Session, t *Term, a appointment, again bool) error {
 	for {
-		_, err := t.Txn(ctx, ops...)
+		data, stat, err := s.Get(ctx, e.next())
+		ops := []zkrecipes.Op{zkrecipes.OpCreate(e.next(), []byte(a.text()), zk.FlagEphemeral)}
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+		case err != nil:
+			return err
+		case stat.EphemeralOwner == 0:
+			return fmt.Errorf("%s: %w, and is none by which a leader asks", e.next(), zk.ErrNodeExists)
+		case again, string(data) == a.text() && stat.EphemeralOwner == s.ID():
+			return nil
+		default:
+			ops = append([]zkrecipes.Op{zkrecipes.OpDelete(e.next(), stat.Version)}, ops...)
+		}
+		_, err = t.Txn(ctx, ops...)
 		switch {
 		case err == nil:
 			return nil
@@ -163,19 +175,6 @@ func (e *Election) ask(ctx context.Context, t *Term, a appointment) error {
 		case !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode):
 			return err
 		}
-		data, stat, err := e.queue.Client().Get(ctx, e.next())
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			ops = []zkrecipes.Op{create}
-		case err != nil:
-			return err
-		case stat.EphemeralOwner == 0:
-			return fmt.Errorf("%s: %w, and is none by which a leader asks", e.next(), zk.ErrNodeExists)
-		case string(data) == a.text() && e.queue.Client().Status().Session == stat.EphemeralOwner:
-			return nil
-		default:
-			ops = []zkrecipes.Op{zkrecipes.OpDelete(e.next(), stat.Version), create}
-		}
 	}
 }
 
@@ -183,27 +182,30 @@ func (e *Election) ask(ctx context.Context, t *Term, a appointment) error {
 // harmless, because no one is ahead of the candidate.
 const withdrawTimeout = time.Second
 
-// withdraw removes the appointment, unless it has been replaced by another one.
-func (e *Election) withdraw(ctx context.Context, a appointment) {
+// withdraw removes the appointment, unless it has been replaced by another one. The next leader may have appointed the
+// same candidate, so the session counts as well. If the node is replaced between the two requests, the other
+// appointment is removed, and its leader writes it again.
+func (e *Election) withdraw(ctx context.Context, a appointment, asker int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
 	defer cancel()
 	data, stat, err := e.queue.Client().Get(ctx, e.next())
-	if err == nil && string(data) == a.text() {
+	if err == nil && string(data) == a.text() && stat.EphemeralOwner == asker {
 		_ = e.queue.Client().DeleteRead(ctx, e.next(), stat) // it is ephemeral, so it ends with the session if not earlier
 	}
 }
 
-// awaitLeaving waits until one of two candidates has left, or until their events may have been lost.
+// awaitLeaving waits until one of two candidates has left, or the appointment is gone, or until their events may have
+// been lost.
 func (e *Election) awaitLeaving(ctx context.Context, s *session.Session, ahead, to string) error {
-	var watches [2]*session.Watch
+	var watches [3]*session.Watch
 	defer func() {
 		for _, w := range watches {
 			s.Unwatch(w)
 		}
 	}()
 	who := ""
-	for i, name := range []string{ahead, to} {
-		data, _, w, err := s.GetW(ctx, e.queue.Child(name))
+	for i, path := range []string{e.queue.Child(ahead), e.queue.Child(to), e.next()} {
+		data, _, w, err := s.GetW(ctx, path)
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
 		}
@@ -214,7 +216,7 @@ func (e *Election) awaitLeaving(ctx context.Context, s *session.Session, ahead, 
 			who = znode.NameIn(data)
 		}
 	}
-	_, err := s.AwaitChange(ctx, s.RecheckAfter(), watches[0].Fired(), watches[1].Fired())
+	_, err := s.AwaitChange(ctx, s.RecheckAfter(), watches[0].Fired(), watches[1].Fired(), watches[2].Fired())
 	if err != nil && ctx.Err() != nil {
 		err = e.failed(fmt.Errorf("%s (%s) is still ahead of %s, and may be one that does not stand back: %w",
 			ahead, who, to, err))

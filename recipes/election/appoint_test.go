@@ -219,6 +219,47 @@ func TestAppoint_EventLost(t *testing.T) {
 	})
 }
 
+// The appointment is deleted by hand before a candidate has read it, and the leader writes it again. It used to wait
+// until its context was done.
+func TestAppoint_DeletedByHand(t *testing.T) {
+	convene(t, func(p *parliament) {
+		to := p.find("d")
+		require.Equal(p, 1, p.srv.LoseWatch(zktest.Label("b"), path+"-next"))
+		ctx, cancel := context.WithTimeout(p.Context(), 10*bubble.Timeout)
+		defer cancel()
+		appointed := make(chan error, 1)
+		go func() { appointed <- p.leader.Appoint(ctx, p.term, to) }()
+		synctest.Wait()
+		require.NoError(p, p.srv.Delete(path+"-next"))
+		require.NoError(p, <-appointed)
+		require.Equal(p, "ad", p.queue()[:2])
+	})
+}
+
+// A leader that has lost its term withdraws its appointment after the next leader has appointed the same candidate. It
+// used to withdraw that appointment too.
+func TestAppoint_SameCandidateByTheNextLeader(t *testing.T) {
+	convene(t, func(p *parliament) {
+		to := p.find("d")
+		failed := make(chan error, 2)
+		go func() { failed <- p.leader.Appoint(p.Context(), p.term, to) }()
+		synctest.Wait()
+		read := make(chan struct{})
+		p.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: "-next$"}, zktest.DelayUntil(read))
+		p.srv.Expire(p.srv.SessionOf("a"))
+		term := elected(p.T, p.campaigns["b"])
+		ctx, cancel := context.WithCancel(p.Context())
+		go func() { failed <- p.elections["b"].Appoint(ctx, term, to) }()
+		synctest.Wait()
+		close(read)
+		require.ErrorIs(p, <-failed, zkrecipes.ErrLost)
+		node, _ := p.srv.Node(path + "-next")
+		require.Equal(p, p.srv.SessionOf("b"), node.Stat.EphemeralOwner)
+		cancel()
+		require.ErrorIs(p, <-failed, context.Canceled)
+	}, "b", "c")
+}
+
 // The candidate that is cut off is next when the leader leaves. No one leads until the servers have expired its
 // session, and then the candidate behind it does.
 func TestAppoint_CandidateIsCutOff(t *testing.T) {
