@@ -260,6 +260,20 @@ func TestAppoint_SameCandidateByTheNextLeader(t *testing.T) {
 	}, "b", "c")
 }
 
+// A candidate that could not read whether it is asked tries again. It used to keep its place for the rest of its
+// campaign.
+func TestStandBack_ReadFails(t *testing.T) {
+	convene(t, func(p *parliament) {
+		failed := p.srv.Intercept(zktest.Match{From: zktest.Label("b"), Path: "-next$", Times: 2},
+			zktest.Fail(zktest.CodeRuntimeInconsistency))
+		p.srv.Cut(zktest.Label("b")) // which makes it read again
+		time.Sleep(10 * time.Second)
+		require.Equal(p, 2, failed.Hits())
+		require.NoError(p, p.appoint("d"))
+		require.Equal(p, "ad", p.queue()[:2])
+	})
+}
+
 // The candidate that is cut off is next when the leader leaves. No one leads until the servers have expired its
 // session, and then the candidate behind it does.
 func TestAppoint_CandidateIsCutOff(t *testing.T) {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/pause"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
@@ -101,19 +103,28 @@ func (c *candidate) asked() bool {
 	return c.stoodBack
 }
 
-// follow reads appointments until ctx ends.
+// follow reads appointments until ctx ends. If a server refuses or fails, it tries again, since a campaign may last for
+// weeks.
 func (c *candidate) follow(ctx context.Context) {
 	e := c.election
 	same := func(a, b appointment) bool { return a == b }
-	for view, err := range client.Follow(ctx, e.queue.Client(), e.next(), e.readNext, same) {
-		if err != nil {
-			if !errors.Is(err, zkrecipes.ErrClosed) {
+	pauses := pause.New(time.Second, time.Minute, 2)
+	for failed := false; ctx.Err() == nil; {
+		for view, err := range client.Follow(ctx, e.queue.Client(), e.next(), e.readNext, same) {
+			switch {
+			case err == nil:
+				failed = false
+				pauses.Reset()
+				c.learn(func() { c.appointed = view.Value })
+			case errors.Is(err, zkrecipes.ErrClosed):
+				return
+			case !failed:
+				failed = true
 				e.queue.Client().Logger().Warn("zookeeper: election: cannot read whether the leader asks to stand back",
 					"path", e.next(), "error", err)
 			}
-			return
 		}
-		c.learn(func() { c.appointed = view.Value })
+		_ = session.Sleep(ctx, pauses.NextBackOff()) // the loop checks ctx
 	}
 }
 
