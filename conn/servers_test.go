@@ -575,6 +575,31 @@ func TestPreferredServers_OwnZoneIsAway_TheClientComesBack(t *testing.T) {
 	}
 }
 
+// The only preferred server closes the connection, and takes the client back. It used to be tried last then. If it is
+// silent, the others are tried first, because holds have no time to lose.
+func TestPreferredServers_OnlyOne_IsTriedFirst(t *testing.T) {
+	t.Parallel()
+	for range 5 { // the order is random
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			own := srv.Fronts()[2].Addr()
+			c := trial.DialTo(t, srv.Addrs(), conn.WithDialer(srv.DialAs(trial.Label)),
+				conn.WithPreferredServers(func(server string) bool { return server == own }))
+			hold := lock(t, c)
+			for range 5 {
+				time.Sleep(time.Minute)
+				srv.Cut(trial.Ours)
+				time.Sleep(time.Second)
+				require.Equal(t, own, c.Status().Server)
+			}
+			srv.Stall(trial.Ours, zktest.Both)
+			time.AfterFunc(trial.Timeout*3/8, func() { srv.Heal(trial.Ours) })
+			time.Sleep(trial.Timeout)
+			require.NotEqual(t, own, c.Status().Server)
+			require.NoError(t, hold.Err())
+		}, zktest.WithFronts(3))
+	}
+}
+
 // Clients that prefer a zone are spread over the servers of that zone only.
 func TestPreferredServers_RollingRestart_ClientsAreSpreadInTheZone(t *testing.T) {
 	t.Parallel()
