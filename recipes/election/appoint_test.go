@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -507,4 +508,42 @@ func TestStandBack_Random(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A campaign remains one acquisition, however often its candidate stands back. Tracers used to see one that was canceled
+// each time.
+func TestStandBack_IsOneAcquisition(t *testing.T) {
+	convene(t, func(p *parliament) {
+		var mu sync.Mutex
+		var told []string
+		add := func(what ...string) []string {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, what...)
+			return told
+		}
+		c := bubble.Dial(p.T, p.srv, "e", conn.WithTracer(&zkrecipes.Tracer{
+			AcquireStart: func(ctx context.Context, _ zkrecipes.AcquireStart) context.Context {
+				add("start")
+				return ctx
+			},
+			AcquireEnd: func(_ context.Context, a zkrecipes.AcquireEnd) { add(a.Outcome()) },
+		}))
+		e, err := election.New(c, path, election.WithData([]byte("e")), election.WithStandBack())
+		require.NoError(p, err)
+		leads := campaign(p.T, e)
+		for _, name := range []string{"f", "g"} {
+			campaign(p.T, join(p.T, p.srv, name, election.WithData([]byte(name)), election.WithStandBack()))
+			require.NoError(p, p.appoint(name))
+			require.Equal(p, "a"+name, p.queue()[:2])
+		}
+		require.Equal(p, []string{"start"}, add())
+		p.srv.Expire(p.srv.SessionOf("a"))
+		for _, name := range []string{"b", "c", "d", "f", "g"} {
+			p.srv.Refuse(zktest.Label(name))
+			p.srv.Expire(p.srv.SessionOf(name))
+		}
+		elected(p.T, leads)
+		require.Equal(p, []string{"start", "granted"}, add())
+	})
 }
