@@ -399,7 +399,7 @@ func (m *member) assign() {
 	slices.Sort(m.moved)
 }
 
-// await blocks until the function is returns true. It calls the function with mu held.
+// await blocks until is, which it calls with mu held, returns true.
 //
 // Errors: the cause of ctx.
 func (m *member) await(ctx context.Context, is func() bool) error {
