@@ -113,6 +113,10 @@ func TestNil_OfFunctions(t *testing.T) {
 			"a nil option":               func() (any, error) { return mutex.New(c, "/mutex", nil) },
 			"lock all without a context": func() (any, error) { return multilock.LockAll(none, m.Part()) },
 			"latch":                      func() (any, error) { return barrier.NewLatch(nil, "/a", 1) },
+			"servers without a context": func() (any, error) {
+				servers, _, err := conn.Servers(none, "dns-srv://_zookeeper._tcp.example.invalid")
+				return servers, err
+			},
 			"a file without a context": func() (any, error) {
 				return fence.OpenFile(none, filepath.Join(t.TempDir(), "tokens"))
 			},
