@@ -88,6 +88,7 @@ func (c *Client) deleteEach(ctx context.Context, paths []string) (full []string,
 func (c *Client) deleteAny(ctx context.Context, path string) (full bool, err error) {
 	var doubt error // that of an earlier try
 	var hangups session.Hangups
+	var repeats session.Repeats
 	for {
 		err := c.InSession(ctx, "delete", path, func(s *session.Session) error {
 			return hangups.Judge(len(path), s.Delete(ctx, path, -1))
@@ -101,7 +102,7 @@ func (c *Client) deleteAny(ctx context.Context, path string) (full bool, err err
 			return false, errors.Join(doubt, err)
 		}
 		doubt = err
-		_ = session.Sleep(ctx, session.RetryPause) // as above
+		_ = repeats.Pause(ctx, err) // as above
 	}
 }
 

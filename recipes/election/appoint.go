@@ -150,6 +150,7 @@ func (e *Election) between(ctx context.Context, s *session.Session, a appointmen
 // leader has changed its mind. It does write the appointment again if the node was deleted, by hand or together with
 // another appointment of this leader; see withdraw.
 func (e *Election) ask(ctx context.Context, s *session.Session, t *Term, a appointment, again bool) error {
+	var repeats session.Repeats
 	for {
 		data, stat, err := s.Get(ctx, e.next())
 		ops := []zkrecipes.Op{zkrecipes.OpCreate(e.next(), []byte(a.text()), zk.FlagEphemeral)}
@@ -169,7 +170,7 @@ func (e *Election) ask(ctx context.Context, s *session.Session, t *Term, a appoi
 		case err == nil:
 			return nil
 		case session.ReplyLost(err): // repeating the request has no further effect
-			if err := session.Sleep(ctx, session.RetryPause); err != nil {
+			if err := repeats.Pause(ctx, err); err != nil {
 				return err
 			}
 		case !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode):
