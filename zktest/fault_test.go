@@ -164,6 +164,35 @@ func TestIntercept_SelectsByClientSessionPathAndCount(t *testing.T) {
 	})
 }
 
+// TestWho_NoLabelOrNoSession_IsNotEveryone: a test may ask for the session of a label that no client has.
+func TestWho_NoLabelOrNoSession_IsNotEveryone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		a, plain := attachRaw(t, s, "a", 10*time.Second), attachRaw(t, s, "", 10*time.Second)
+		require.Zero(t, s.Cut(Session(s.SessionOf("typo"))))
+		s.Stall(Session(0), Both)
+		s.Intercept(Match{From: Session(0), Op: OpConnect}, DropRequest())
+		attachRaw(t, s, "b", 10*time.Second)
+		require.Equal(t, CodeOK, a.do(OpPing, nil))
+		require.Equal(t, 1, s.Cut(Label("")))
+		plain.closed()
+		require.Equal(t, CodeOK, a.do(OpPing, nil))
+	})
+}
+
+// TestAction_ThatCouldNotAct_PanicsWhereItIsMade: a request would meet it elsewhere.
+func TestAction_ThatCouldNotAct_PanicsWhereItIsMade(t *testing.T) {
+	for want, do := range map[string]func(){
+		"zktest.Fail: CodeOK is no error: want another code, or Proceed": func() { Fail(CodeOK) },
+		"zktest.Before: the function is nil":                             func() { Before(nil) },
+		"zktest.After: the function is nil":                              func() { After(nil) },
+		"zktest.DelayUntil: the channel is nil":                          func() { DelayUntil(nil) },
+		"zktest.HoldReplyUntil: the channel is nil":                      func() { HoldReplyUntil(nil) },
+	} {
+		require.PanicsWithValue(t, want, do)
+	}
+}
+
 func TestIntercept_Forbid_IsAViolation(t *testing.T) {
 	var found []error
 	synctest.Test(t, func(t *testing.T) {

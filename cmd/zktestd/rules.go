@@ -42,7 +42,10 @@ func duration(word string) (time.Duration, error) {
 
 func failure(args []string) (zktest.Action, []string, error) {
 	code, err := readCode(args[0])
-	return zktest.Fail(code), args[1:], err
+	if err != nil {
+		return zktest.Action{}, nil, err
+	}
+	return zktest.Fail(code), args[1:], nil
 }
 
 // readCode parses an error code: its number, or its name with dashes.
