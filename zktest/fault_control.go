@@ -23,7 +23,8 @@ type stall struct {
 }
 
 // Stall stops traffic in the given direction: connections stay open, but neither bytes nor the end of a connection
-// arrive, and dialing blocks. After [Server.Heal] the bytes arrive, because TCP retransmits them.
+// arrive, and dialing in memory blocks. On a socket the operating system still accepts connections. After [Server.Heal]
+// the bytes arrive, because TCP retransmits them.
 func (s *Server) Stall(who Who, dir Direction) {
 	s.lock()
 	defer s.unlock()

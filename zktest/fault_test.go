@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"context"
+	"errors"
 	"os"
 	"syscall"
 	"testing"
@@ -254,6 +255,30 @@ func TestStall_Both_EvenTheEndOfTheConnectionIsNotSeen(t *testing.T) {
 	})
 }
 
+// TestStall_ToServer_NoWriteReportsThatTheClientIsGone: the packet that would report it is lost, too.
+func TestStall_ToServer_NoWriteReportsThatTheClientIsGone(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
+		r.run(OpExists, watchBody("/x", true))
+		s.Stall(Everyone, ToServer)
+		require.NoError(t, r.nc.Close())
+		_, err := s.Create("/x", nil, Persistent) // the event is written to nobody
+		require.NoError(t, err)
+		synctest.Wait()
+		require.True(t, s.Sessions()[0].Connected)
+		s.Heal(Everyone)
+		synctest.Wait()
+		require.False(t, s.Sessions()[0].Connected)
+
+		gone := attachRaw(t, s, "", 10*time.Second)
+		gone.run(OpGetData, watchBody("/x", true))
+		s.Stall(Everyone, ToServer)
+		require.NoError(t, gone.nc.Close())
+		require.NoError(t, s.Set("/x", nil))
+		time.Sleep(time.Minute)
+		require.Empty(t, s.Sessions(), "the timeout ends the session")
+	})
+}
+
 func TestStall_Dialing_WaitsForHealOrContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())
@@ -270,6 +295,18 @@ func TestStall_Dialing_WaitsForHealOrContext(t *testing.T) {
 		time.AfterFunc(time.Second, func() { s.Heal(Label("a")) })
 		attachRaw(t, s, "a", time.Second)
 		require.Equal(t, 5*time.Second, time.Since(start))
+	})
+}
+
+func TestDial_ContextIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		why := errors.New("why")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(why)
+		_, err := s.Dial(ctx, "tcp", s.Addr())
+		require.ErrorIs(t, err, why)
+		require.Zero(t, s.Connections())
 	})
 }
 
