@@ -56,7 +56,7 @@ func (f *Front) listen(addr string) error {
 		_ = l.Close() // it has accepted nothing
 		return fmt.Errorf("zktest: listen on %s: %w", addr, net.ErrClosed)
 	}
-	f.state.Addr = l.Addr().String()
+	f.state.Addr, f.listens = l.Addr().String(), true
 	if s.cfg.tls != nil {
 		l = tls.NewListener(l, s.cfg.tls)
 	}
