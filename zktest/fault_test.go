@@ -362,7 +362,7 @@ func TestOperator_ActsOutsideOfAnySession(t *testing.T) {
 		r.make("/p", Persistent)
 		r.make("/p/e", Ephemeral)
 		r.run(OpGetData, watchBody("/p/e", true))
-		require.Equal(t, CodeNotEmpty, s.Delete("/p"))
+		require.ErrorIs(t, s.Delete("/p"), CodeNotEmpty)
 		require.NoError(t, s.DeleteAll("/p"))
 		require.Equal(t, NodeDeleted, r.next().event().kind)
 		require.Empty(t, s.Ephemerals(r.session))
@@ -371,7 +371,46 @@ func TestOperator_ActsOutsideOfAnySession(t *testing.T) {
 		require.Equal(t, "/s-0000000001", path)
 		_, err = s.Create("/e", nil, Ephemeral)
 		require.ErrorIs(t, err, CodeBadArguments)
-		require.Equal(t, CodeNoNode, s.Set("/none", nil))
+		require.ErrorIs(t, s.Set("/none", nil), CodeNoNode)
+	})
+}
+
+func TestOperator_Errors_NameTheOperationAndThePath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithFronts(3))
+		create := func(path string, mode Mode) error { _, err := s.Create(path, nil, mode); return err }
+		require.NoError(t, create("/a", Persistent))
+		for want, err := range map[string]error{
+			"zktest: create /a: node exists (-110)":                                   create("/a", Persistent),
+			"zktest: create /e: bad arguments (-8): want a mode without a session":    create("/e", Ephemeral),
+			"zktest: setData /none: no node (-101)":                                   s.Set("/none", nil),
+			"zktest: delete : bad arguments (-8)":                                     s.DeleteAll(""),
+			"zktest: set the version of /none: no node (-101)":                        s.SetVersion("/none", 1),
+			"zktest: set the version of : no node (-101)":                             s.SetVersion("", 1),
+			"zktest: set the sequence number of /none: no node (-101)":                s.SetCversion("/none", 1),
+			"reconfig /zookeeper/config: reconfig disabled (-123): want WithReconfig": s.Reconfigure(s.Fronts()...),
+		} {
+			require.ErrorContains(t, err, want)
+		}
+		require.True(t, s.Exists("/a"))
+		require.False(t, s.Exists(""))
+		require.Empty(t, s.Children(""))
+		require.Empty(t, s.Tree(""))
+	})
+}
+
+func TestDeleteAll_OfTheRoot_LeavesWhatNoClientCanDelete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		for _, path := range []string{"/a", "/a/b", "/zookeeper/quota/a"} {
+			_, err := s.Create(path, nil, Persistent)
+			require.NoError(t, err)
+		}
+		require.NoError(t, s.DeleteAll("/"))
+		require.Len(t, s.Tree("/"), 1)
+		require.Len(t, s.Tree("/zookeeper"), 3)
+		require.NoError(t, s.DeleteAll("/zookeeper"))
+		require.ErrorIs(t, s.DeleteAll("/none"), CodeNoNode)
 	})
 }
 
