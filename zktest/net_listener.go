@@ -27,11 +27,11 @@ func (s *Server) Listen(addr string) error { return s.fronts[0].listen(addr) }
 
 // listenAll opens the listeners of a starting server.
 func (s *Server) listenAll() error {
+	if s.cfg.inMemory {
+		return nil
+	}
 	addr := s.cfg.listen
 	for _, f := range s.fronts {
-		if addr == "" {
-			return nil
-		}
 		if err := f.listen(addr); err != nil {
 			return err
 		}

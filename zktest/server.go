@@ -48,14 +48,15 @@ type Server struct {
 // reveals, for example, a typo in a path.
 func Run(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
-	own := OnViolation(func(err error) {
+	cfg := defaults()
+	cfg.onViolation = func(err error) {
 		if errors.Is(err, ErrMisuse) {
 			tb.Logf("zktest: warning: %v", err)
 		} else {
 			tb.Errorf("zktest: %v", err)
 		}
-	})
-	s, err := Start(append([]Option{own}, opts...)...)
+	}
+	s, err := start(cfg, opts)
 	if err != nil {
 		tb.Fatalf("zktest: %v", err)
 	}
@@ -72,9 +73,13 @@ func Run(tb testing.TB, opts ...Option) *Server {
 // unless you pass [WithListener] or [InMemory].
 //
 // Errors: an option out of range, or the error from net.Listen. If Start fails, nothing is left running.
-func Start(opts ...Option) (*Server, error) {
-	cfg := defaults()
-	for _, o := range opts {
+func Start(opts ...Option) (*Server, error) { return start(defaults(), opts) }
+
+func start(cfg config, opts []Option) (*Server, error) {
+	for i, o := range opts {
+		if o == nil {
+			return nil, fmt.Errorf("zktest: option %d is nil", i)
+		}
 		o.apply(&cfg)
 	}
 	if err := cfg.check(); err != nil {

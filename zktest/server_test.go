@@ -95,14 +95,30 @@ func TestServe_EndsWithTheServer(t *testing.T) {
 }
 
 func TestStart_BadOptions_AreErrors(t *testing.T) {
-	for _, o := range []Option{
-		WithTickTime(0), WithMaxBuffer(0), WithLatency(-1), WithContainerCheck(0),
-		WithSessionTimeouts(2*time.Second, time.Second),
-		WithListener("nonsense"),
+	for want, o := range map[string]Option{
+		"option 0 is nil":                         nil,
+		"tick time 0s is below a millisecond":     WithTickTime(0),
+		"interval 0s is not positive":             WithContainerCheck(0),
+		"never used for -1s: want 0 or more":      WithMaxNeverUsed(-time.Second),
+		"0 bytes: want 1 to 2147483647":           WithMaxBuffer(0),
+		"2147483648 bytes: want 1 to 2147483647":  WithMaxBuffer(1 << 31),
+		"latency -1ns, write latency 0s: want 0":  WithLatency(-1),
+		"latency 0s, write latency -1ns: want 0":  WithWriteLatency(-1),
+		"a history of -1 transactions: want 0":    WithHistory(-1),
+		"timeouts of 2s to 1s: want the shortest": WithSessionTimeouts(2*time.Second, time.Second),
+		"timeouts of -2s to -1s: want":            WithSessionTimeouts(-2*time.Second, -time.Second),
+		"timeouts of 1µs to 1s: want":             WithSessionTimeouts(time.Microsecond, time.Second),
+		"timeouts of 4s to 1s: want":              WithSessionTimeouts(0, time.Second),
+		"timeouts of 1440h0m0s to":                WithTickTime(30 * 24 * time.Hour),
+		"256 fronts are not 1 to 255":             WithFronts(256),
+		"the address to listen on is empty: want": WithListener(""),
+		"missing port in address":                 WithListener("nonsense"),
 	} {
 		_, err := Start(o)
-		require.Error(t, err)
+		require.ErrorContains(t, err, want)
 	}
+	_, err := Start(InMemory(), nil)
+	require.ErrorContains(t, err, "option 1 is nil")
 }
 
 func TestHistory_KeepsTheNewest(t *testing.T) {
