@@ -68,7 +68,8 @@ func (s *Server) stalled(label string) bool {
 	return slices.ContainsFunc(s.stalls, func(x stall) bool { return x.who.includes(label, 0) })
 }
 
-// Cut resets connections, so queued bytes are lost. It returns the number of connections.
+// Cut closes connections at once, so queued bytes are lost, and clients read the end of the stream. It returns the
+// number of connections.
 func (s *Server) Cut(who Who) int {
 	s.lock()
 	defer s.unlock()

@@ -3,6 +3,7 @@ package zktest
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"syscall"
 	"testing"
@@ -322,6 +323,15 @@ func TestCut_ClosesOnlyWhoIsMeant_AndSessionsLive(t *testing.T) {
 		require.Len(t, s.Sessions(), 2)
 		require.Zero(t, s.Connections())
 	})
+}
+
+// TestCut_OnASocket_IsNoReset: as when a process ends, clients read the end of the stream.
+func TestCut_OnASocket_IsNoReset(t *testing.T) {
+	s := Run(t)
+	r := attachTCP(t, s.Addr())
+	require.Equal(t, 1, s.Cut(Everyone))
+	_, err := r.recv()
+	require.ErrorIs(t, err, io.EOF)
 }
 
 func TestRefuse_TurnsAwayUntilAccept(t *testing.T) {

@@ -57,7 +57,7 @@ func init() { // in init, because help lists the commands
 		{"freeze", "", "accept connections and answer nothing, as a stopped process does", freeze},
 		{"thaw", "", "end freeze", thaw},
 		{"expire", "WHO", "end sessions now: a session's id, a label, or all", expire},
-		{"cut", "[WHO]", "close connections as a reset does", cut},
+		{"cut", "[WHO]", "close connections at once; what is queued for them is lost", cut},
 		{"stall", "[WHO] [DIRECTION]", "swallow what is sent: to-server, from-server or both", stall},
 		{"heal", "[WHO]", "end stall", aimed((*zktest.Server).Heal)},
 		{"latency", "DURATION", "make every request wait before it is served", slow((*zktest.Server).SetLatency)},

@@ -79,7 +79,7 @@ public final class ZkTest implements BeforeEachCallback, AfterEachCallback, Auto
         run("expire", session);
     }
 
-    /** Closes all connections as a reset does. */
+    /** Closes all connections at once; what is queued for them is lost. */
     public void cut() {
         run("cut");
     }
