@@ -47,7 +47,7 @@ var commands []command
 func init() { // in init, because help lists the commands
 	commands = []command{
 		{"stop", "[LABEL|FRONT]", "refuse connections and end those there are; data and sessions stay", stop},
-		{"start", "[LABEL|FRONT]", "listen again, on the same port; every session gets its full timeout", startAgain},
+		{"start", "[LABEL|FRONT]", "listen again, on the same port; without an argument, every session gets its full timeout", startAgain},
 		{"restart", "", "stop and start", restart},
 		{"listen", "LABEL [ADDRESS]", "open another address; faults find its clients by the label", listen},
 		{"isolate", "FRONT", "cut a front off from the others: it serves no more", fronted((*zktest.Front).Isolate)},
@@ -62,8 +62,8 @@ func init() { // in init, because help lists the commands
 		{"heal", "[WHO]", "end stall", aimed((*zktest.Server).Heal)},
 		{"latency", "DURATION", "make every request wait before it is served", slow((*zktest.Server).SetLatency)},
 		{"write-latency", "DURATION", "make writes wait longer still", slow((*zktest.Server).SetWriteLatency)},
-		{"refuse", "[LABEL]", "close new connections at once", aimed((*zktest.Server).Refuse)},
-		{"accept", "[LABEL]", "end refuse", aimed((*zktest.Server).Accept)},
+		{"refuse", "[LABEL]", "close new connections at once", barring((*zktest.Server).Refuse)},
+		{"accept", "[LABEL]", "end refuse", barring((*zktest.Server).Accept)},
 
 		{
 			"drop-reply", "[RULE...]", "apply a request and close the connection without an answer",
@@ -95,7 +95,7 @@ func init() { // in init, because help lists the commands
 
 		{"sessions", "", "list the live sessions with their nodes", sessions},
 		{"watchers", "PATH", "list the sessions that watch a path", watchers},
-		{"history", "[NUMBER]", "list the newest transactions; all without a number", history},
+		{"history", "[NUMBER]", "list the newest transactions; without a number, the 65,536 that are kept", history},
 		{"violations", "", "list what the server found wrong", violations},
 		{"addresses", "", "list the addresses", addresses},
 		{"help", "", "list the commands", help},
@@ -160,21 +160,29 @@ func split(line string) ([]string, error) {
 	return words, nil
 }
 
-// who parses all, a label, or the id of a session.
-func (d *daemon) who(word string) (zktest.Who, error) {
+// label parses all or a label.
+func (d *daemon) label(word string) (zktest.Who, error) {
 	if word == "all" {
 		return zktest.Everyone, nil
 	}
 	d.mu.Lock()
-	known := slices.ContainsFunc(d.doors, func(x *door) bool { return x.label == word && word != "" })
-	d.mu.Unlock()
-	if known {
-		return zktest.Label(word), nil
+	defer d.mu.Unlock()
+	if !slices.ContainsFunc(d.doors, func(x *door) bool { return x.label == word && word != "" }) {
+		return zktest.Who{}, noLabel(word)
+	}
+	return zktest.Label(word), nil
+}
+
+// who parses all, a label, or the id of a session.
+func (d *daemon) who(word string) (zktest.Who, error) {
+	who, noLabel := d.label(word)
+	if noLabel == nil {
+		return who, nil
 	}
 	number, err := strconv.ParseUint(word, 0, 64)
 	id := int64(number) //nolint:gosec // ids of 2^63 and more are negative as int64
 	if err != nil {
-		return zktest.Who{}, noLabel(word)
+		return who, noLabel
 	}
 	if !slices.ContainsFunc(d.srv.Sessions(), func(s zktest.SessionInfo) bool { return s.ID == id }) {
 		return zktest.Who{}, fmt.Errorf("no session %s: the command sessions lists them", word)

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -272,11 +273,25 @@ func (d *daemon) answer(line string) ([]byte, error) {
 		_ = values.Encode(v) // a buffer accepts everything
 	})
 	if err != nil {
-		fmt.Fprintf(&answer, "error: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+		fmt.Fprintf(&answer, "error: %s\n", oneLine(err.Error()))
 	} else {
 		fmt.Fprintln(&answer, "ok")
 	}
 	return answer.Bytes(), err
+}
+
+// oneLine joins lines, and escapes other characters that end a line or control a terminal: the word of a command, which
+// an error repeats, may contain any.
+func oneLine(text string) string {
+	var line strings.Builder
+	for _, r := range strings.ReplaceAll(text, "\n", "; ") {
+		if unicode.IsPrint(r) {
+			line.WriteRune(r)
+		} else {
+			line.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		}
+	}
+	return line.String()
 }
 
 // ours serves requests whose Host names this machine: a name or address of the loopback, the name in the flag, or a

@@ -154,7 +154,7 @@ func (c config) options() ([]zktest.Option, error) {
 	if c.ttl {
 		list = append(list, zktest.WithExtendedTypes())
 	}
-	if c.maxBuffer > 0 {
+	if c.maxBuffer != 0 {
 		list = append(list, zktest.WithMaxBuffer(c.maxBuffer))
 	}
 	if c.quotas {

@@ -176,6 +176,8 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 		{"-addr nowhere:x", 1, "listen"},
 		{"-http nowhere:x", 1, "listen"},
 		{"-sasl joe", 1, "want user:password"},
+		{"-max-buffer -1", 1, "-1 bytes: want 1 to"},
+		{"-fronts 3 -addr=", 1, "the address to listen on is empty"},
 		{"-fronts 2", 2, "another odd number"},
 		{"-tls-cert a", 2, "want both or none"},
 		{"-tls-cert a -tls-key b", 1, "open a"},
@@ -216,15 +218,18 @@ func TestBadLines_AreExplained(t *testing.T) {
 		"heal a":                   `no listener is called "a"`,
 		"refuse a":                 `no listener is called "a"`,
 		"accept a":                 `no listener is called "a"`,
+		"refuse 0x5":               `no listener is called "0x5"`,
 		"lose-watch /a b":          `no listener is called "b"`,
 		"stall all up":             "want to-server, from-server or both",
 		"stop 1":                   "no front 1: zktestd -fronts 3 has",
 		"lag a":                    "no front a",
 		"listen all":               "want a name",
+		"listen both":              "want a name",
+		"get \"/a\rb\x1b\u2028\"":  `error: /a\rb\x1b\u2028: no node (-101)`,
 		"listen a nowhere:x":       "listen",
 		"drop-reply bogus":         "want one of closeSession",
 		"drop-reply create create": "no part of a RULE",
-		"drop-reply path=(":        "error parsing regexp",
+		"drop-reply path=(":        `path "(": error parsing regexp`,
 		"drop-reply times=x":       "want a number from 1, or all",
 		"drop-reply times=0":       "want a number from 1, or all",
 		"drop-reply skip=-1":       "want 0 or more",
@@ -267,6 +272,7 @@ func TestNodes(t *testing.T) {
 	p.do("delete-all /a")
 	assert.Len(t, p.do("tree"), 1)
 	assert.Equal(t, "delete", p.do("history 1")[0]["op"])
+	p.do("delete-all /")
 	assert.Equal(t, "0x100", p.do("zxid 0x100")[0]["zxid"])
 }
 
@@ -376,12 +382,12 @@ func TestRules(t *testing.T) {
 	assert.Equal(t, "count setData times=all", list[4]["asked"])
 	assert.InDelta(t, 3, list[4]["hits"], 0)
 	assert.Equal(t, false, list[4]["done"])
-	p.fails("await 5 1ms", "rule 5 has hit 3 times in 1ms")
+	p.fails("await 5 1ms", "rule 5 has hit 3 times in 1ms: with times=all it is never done")
 	p.do("remove 5")
 	p.do("await 5")
 	p.do("ignore")
 	p.do("remove all")
-	p.do("await 7")
+	p.fails("await 7", "rule 7 was removed after 0 of 1 hits")
 }
 
 func TestViolations_AreListedAndTold(t *testing.T) {
@@ -425,7 +431,7 @@ func TestFreezeAndStall_SwallowRequests(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	c, _ := dial(t, p.addr)
-	for _, words := range [][2]string{{"freeze", "thaw"}, {"stall", "heal"}, {"stall all to-server", "heal all"}} {
+	for _, words := range [][2]string{{"freeze", "thaw"}, {"stall", "heal"}, {"stall to-server", "heal all"}, {"stall all both", "heal"}} {
 		p.do(words[0])
 		answered := make(chan error, 1)
 		go func() {
