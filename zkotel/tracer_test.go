@@ -239,6 +239,8 @@ func TestTracer_WithoutWithRequests_MakesNoSpansOfThem(t *testing.T) {
 func TestNew_BadOptions(t *testing.T) {
 	_, err := zkotel.New(zkotel.WithTracerProvider(nil))
 	require.ErrorContains(t, err, "tracer provider: nil")
+	_, err = zkotel.New(nil)
+	require.ErrorContains(t, err, "option 0 is nil")
 	_, err = zkotel.New()
 	require.NoError(t, err)
 }
