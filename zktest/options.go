@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
@@ -77,6 +78,9 @@ func (c *config) check() error {
 	}
 	if c.MaxBuffer < 1 || c.MaxBuffer > largestBuffer {
 		return fmt.Errorf("zktest: requests of at most %d bytes: want 1 to %d", c.MaxBuffer, largestBuffer)
+	}
+	if c.Access.Super != "" && !strings.Contains(c.Access.Super, ":") {
+		return fmt.Errorf("zktest: super user %q: want user:password", c.Access.Super)
 	}
 	for _, scheme := range c.Access.Required {
 		if !c.Access.Provides(scheme) {

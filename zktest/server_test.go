@@ -110,6 +110,7 @@ func TestStart_BadOptions_AreErrors(t *testing.T) {
 		"timeouts of 1µs to 1s: want":             WithSessionTimeouts(time.Microsecond, time.Second),
 		"timeouts of 4s to 1s: want":              WithSessionTimeouts(0, time.Second),
 		"timeouts of 1440h0m0s to":                WithTickTime(30 * 24 * time.Hour),
+		"super user \"root\": want user:password": WithSuperUser("root"),
 		"256 fronts are not 1 to 255":             WithFronts(256),
 		"the address to listen on is empty: want": WithListener(""),
 		"missing port in address":                 WithListener("nonsense"),
