@@ -238,10 +238,13 @@ func noLabel(label string) error {
 	return fmt.Errorf("no listener is called %q: the command listen opens one", label)
 }
 
+// longestLine is the limit of a command in bytes: the data of a node may be a megabyte, plus escapes.
+const longestLine = 8 << 20
+
 // converse runs the commands read from in until it ends, and writes their answers to out.
 func (d *daemon) converse(in io.Reader, out io.Writer) (failed bool) {
 	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 8<<20) // the data of a node may be a megabyte, plus escapes
+	lines.Buffer(nil, longestLine)
 	for lines.Scan() {
 		answer, err := d.answer(lines.Text())
 		failed = failed || err != nil
@@ -254,6 +257,9 @@ func (d *daemon) converse(in io.Reader, out io.Writer) (failed bool) {
 		}
 	}
 	if err := lines.Err(); err != nil {
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("a command has more than %d bytes, and no other can follow it", longestLine)
+		}
 		_, _ = fmt.Fprintf(out, "error: %v\n", err) // the conversation ends either way
 		return true
 	}

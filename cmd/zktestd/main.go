@@ -130,13 +130,15 @@ func parse(args []string, out io.Writer) (config, error) {
 		_, _ = io.WriteString(out, example) // there is nowhere else to report a failure
 		flags.SetOutput(out)
 		flags.PrintDefaults()
-	case err == nil && flags.NArg() > 0:
+	case err != nil:
+		err = fmt.Errorf("%w: zktestd -h lists the flags", err)
+	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q: commands go to standard input", flags.Arg(0))
-	case err == nil && (c.fronts < 1 || c.fronts%2 == 0):
+	case c.fronts < 1 || c.fronts%2 == 0:
 		err = fmt.Errorf("flag -fronts %d: want 1, 3, 5 or another odd number", c.fronts)
-	case err == nil && (c.cert == "") != (c.key == ""):
+	case (c.cert == "") != (c.key == ""):
 		err = errors.New("flags -tls-cert and -tls-key: want both or none")
-	case err == nil && c.clientCA != "" && c.cert == "":
+	case c.clientCA != "" && c.cert == "":
 		err = errors.New("flag -tls-client-ca needs -tls-cert and -tls-key")
 	default:
 	}

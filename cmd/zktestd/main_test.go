@@ -170,7 +170,8 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 		want   string
 	}{
 		{"extra", 2, "commands go to standard input"},
-		{"-bogus", 2, "not defined"},
+		{"-bogus", 2, "not defined: -bogus: zktestd -h lists the flags"},
+		{"-fronts x", 2, "parse error: zktestd -h lists the flags"},
 		{"-release 2", 1, "want 3.8, 3.9 or a number"},
 		{"-tick 1us", 1, "below a millisecond"},
 		{"-addr nowhere:x", 1, "listen"},
@@ -255,6 +256,12 @@ func TestBadLines_AreExplained(t *testing.T) {
 		p.fails(line, why)
 	}
 	p.do("") // an empty line is ignored
+}
+
+func TestLongLine_IsExplained(t *testing.T) {
+	var out strings.Builder
+	assert.True(t, new(daemon).converse(strings.NewReader(strings.Repeat("x", longestLine+1)), &out))
+	assert.Equal(t, "error: a command has more than 8388608 bytes, and no other can follow it\n", out.String())
 }
 
 func TestNodes(t *testing.T) {
