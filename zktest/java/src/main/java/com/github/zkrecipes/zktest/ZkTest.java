@@ -35,7 +35,15 @@ public final class ZkTest implements BeforeEachCallback, AfterEachCallback, Auto
 
     /** Returns host and port for clients. */
     public String address() {
+        started();
         return address;
+    }
+
+    private void started() {
+        if (process == null) {
+            throw new IllegalStateException(
+                    "the server runs from @BeforeEach to @AfterEach, if a field has @RegisterExtension; elsewhere call open()");
+        }
     }
 
     /**
@@ -45,6 +53,7 @@ public final class ZkTest implements BeforeEachCallback, AfterEachCallback, Auto
      * @throws IllegalArgumentException if the command fails; the message is the server's
      */
     public synchronized List<String> run(Object... words) {
+        started();
         String line = Arrays.stream(words).map(w -> quote(w.toString())).collect(Collectors.joining(" "));
         try {
             commands.write(line + "\n");
@@ -84,8 +93,9 @@ public final class ZkTest implements BeforeEachCallback, AfterEachCallback, Auto
         run("cut");
     }
 
-    /** Starts the server; for use without JUnit. */
+    /** Starts the server; for use without JUnit. A server that this object has started before ends. */
     public ZkTest open() throws IOException {
+        close();
         List<String> line = new ArrayList<>(List.of(Program.path()));
         line.addAll(List.of(flags));
         try {
