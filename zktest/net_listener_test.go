@@ -1,11 +1,15 @@
 package zktest
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"io"
+	"log"
+	"log/slog"
 	"math/big"
 	"net"
 	"os"
@@ -79,6 +83,21 @@ func TestServe_TooManyOpenFiles_TriesAgain(t *testing.T) {
 		r := newRaw(t, client)
 		require.True(t, r.connect(0, 10*time.Second, 0, nil))
 	})
+}
+
+// TestServe_ListenerClosedByItsOwner_IsNotLogged: that is no failure.
+func TestServe_ListenerClosedByItsOwner_IsNotLogged(t *testing.T) {
+	var logged bytes.Buffer
+	defer func(l *slog.Logger, w io.Writer, flags int) { // SetDefault redirects package log, too
+		slog.SetDefault(l)
+		log.SetOutput(w)
+		log.SetFlags(flags)
+	}(slog.Default(), log.Writer(), log.Flags())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&logged, nil)))
+	l := &one{conns: make(chan net.Conn)}
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, Run(t, InMemory()).Serve(l), net.ErrClosed)
+	require.Empty(t, logged.String())
 }
 
 func TestTLS_OnTheListener_IsServed_AndMuteConnectionsEnd(t *testing.T) {
