@@ -308,11 +308,11 @@ func ours(handler http.Handler, listener net.Addr, flag string) http.Handler {
 		host := hostname(r.Host)
 		ip := net.ParseIP(host)
 		switch own := net.ParseIP(listens); {
-		case host == "localhost", host == hostname(flag), ip.IsLoopback(),
+		case strings.EqualFold(host, "localhost"), strings.EqualFold(host, hostname(flag)), ip.IsLoopback(),
 			ip != nil && (own.IsUnspecified() || own.Equal(ip)):
 			handler.ServeHTTP(w, r)
 		default:
-			http.Error(w, fmt.Sprintf("error: host %q is not this server: want localhost, an address, or the name in -http",
+			http.Error(w, fmt.Sprintf("error: host %q is not this server: want localhost, its address, or the name in -http",
 				r.Host), http.StatusForbidden)
 		}
 	})

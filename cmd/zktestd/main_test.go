@@ -602,6 +602,7 @@ func TestHTTP_RefusesForeignHostAndOrigin(t *testing.T) {
 	}{
 		{"127.0.0.1:" + port, "", http.StatusOK},
 		{"localhost:" + port, "", http.StatusOK},
+		{"LocalHost:" + port, "", http.StatusOK},
 		{"[::1]:" + port, "", http.StatusOK},
 		{"localhost", "http://localhost", http.StatusOK},
 		{"evil.example:" + port, "", http.StatusForbidden},
@@ -626,7 +627,7 @@ func TestHTTP_RefusesForeignHostAndOrigin(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, p.do("history"), 2*4)
+	require.Len(t, p.do("history"), 2*5)
 }
 
 func TestTLS(t *testing.T) {
