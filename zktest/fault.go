@@ -149,7 +149,7 @@ func Fail(code Code) Action {
 }
 
 // Before calls fn and then serves the request. The function may use the server, except for [Server.Close], which waits
-// for it. It may also block, in which case the connection waits. Before panics if fn is nil.
+// for it. It may also block, in which case the connection waits, and so does Close. Before panics if fn is nil.
 func Before(fn func(Request)) Action {
 	need(fn != nil, "Before: the function is nil")
 	return Action{kind: actBefore, fn: fn}

@@ -48,7 +48,7 @@ public final class ZkTest implements BeforeEachCallback, AfterEachCallback, Auto
 
     /**
      * Carries out a command, such as run("drop-reply", "create", "path=^/locks/"), and returns the lines of the answer,
-     * which are JSON. A word may be a number, such as the id of a session.
+     * which are JSON, or text for help. A word may be a number, such as the id of a session.
      *
      * @throws IllegalArgumentException if the command fails; the message is the server's
      */
