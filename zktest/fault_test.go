@@ -182,14 +182,17 @@ func TestWho_NoLabelOrNoSession_IsNotEveryone(t *testing.T) {
 	})
 }
 
-// TestAction_ThatCouldNotAct_PanicsWhereItIsMade: a request would meet it elsewhere.
-func TestAction_ThatCouldNotAct_PanicsWhereItIsMade(t *testing.T) {
+// TestFault_ThatCouldNotAct_PanicsWhereItIsMade: a request would meet it elsewhere, or none would.
+func TestFault_ThatCouldNotAct_PanicsWhereItIsMade(t *testing.T) {
 	for want, do := range map[string]func(){
 		"zktest.Fail: CodeOK is no error: want another code, or Proceed": func() { Fail(CodeOK) },
 		"zktest.Before: the function is nil":                             func() { Before(nil) },
 		"zktest.After: the function is nil":                              func() { After(nil) },
 		"zktest.DelayUntil: the channel is nil":                          func() { DelayUntil(nil) },
 		"zktest.HoldReplyUntil: the channel is nil":                      func() { HoldReplyUntil(nil) },
+		"zktest.Refuse: a new connection has no session: want Everyone or a Label": func() {
+			new(Server).Refuse(Session(1))
+		},
 	} {
 		require.PanicsWithValue(t, want, do)
 	}

@@ -62,6 +62,19 @@ func TestFronts_OnSockets_ListenEachOnItsPort_AndStopAlone(t *testing.T) {
 	require.Contains(t, askWordAt(t, addrs[0], "mntr"), "zk_server_state\tfollower\n")
 }
 
+func TestFronts_ListenAgain_AfterStopListening(t *testing.T) {
+	s := Run(t, WithFronts(3))
+	s.StopListening()
+	require.NoError(t, s.Listen(s.Addr()))
+	for _, f := range s.Fronts()[1:] {
+		f.Stop()
+		require.NoError(t, f.Start())
+	}
+	for addr := range strings.SplitSeq(s.Addrs(), ",") {
+		require.Equal(t, CodeOK, attachTCP(t, addr).do(OpPing, nil))
+	}
+}
+
 func TestFront_Start_ListensAgain_IfItEverDid(t *testing.T) {
 	s := Run(t, InMemory())
 	require.NoError(t, s.Listen("127.0.0.1:0"))

@@ -20,7 +20,7 @@ func (s *Server) Addr() string { return s.fronts[0].Addr() }
 
 // Listen accepts connections on a TCP address until [Server.StopListening] or [Server.Close]. [Start] calls it unless
 // the server runs in memory. To bring the server back at the address that clients know, pass what [Server.Addr]
-// returns.
+// returns. With [WithFronts] that is the first front's; call [Front.Stop] and [Front.Start] on the others.
 //
 // Errors: the error from net.Listen, or net.ErrClosed after Close.
 func (s *Server) Listen(addr string) error { return s.fronts[0].listen(addr) }
