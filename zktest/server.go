@@ -44,8 +44,8 @@ type Server struct {
 
 // Run is like [Start], but for tests: it closes the server when the test ends. A violation (see [OnViolation]) fails
 // the test, while misuse is only logged as a warning. At the end of the test Run also logs which faults had no effect:
-// rules of [Server.Intercept] that matched no request, unless they [Forbid] it, and labels that no client had. This
-// reveals, for example, a typo in a path.
+// rules of [Server.Intercept] that matched no request, unless they [Forbid] it; labels that no client had; and session
+// 0. This reveals, for example, a typo in a path.
 func Run(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	cfg := defaults()

@@ -101,6 +101,9 @@ def test_errors_say_what_the_server_said(zktest):
     with pytest.raises(pytest_zktest.Error, match="no command \"bogus\": help lists them"):
         zktest.bogus()
     assert "drop-reply" in zktest.help()
+    with pytest.raises(pytest_zktest.Error, match=r"/a\\rb: no node"):
+        zktest.get("/a\rb")
+    assert [n["path"] for n in zktest.tree()] == ["/"], "an error is one line"
 
 
 @pytest.mark.zktest("-ttl", "-tick", "100ms")
