@@ -2,7 +2,9 @@ package zktest
 
 import (
 	"io"
+	"math"
 	"net"
+	"strconv"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -101,7 +103,7 @@ func TestStart_BadOptions_AreErrors(t *testing.T) {
 		"interval 0s is not positive":             WithContainerCheck(0),
 		"never used for -1s: want 0 or more":      WithMaxNeverUsed(-time.Second),
 		"0 bytes: want 1 to 2147483647":           WithMaxBuffer(0),
-		"2147483648 bytes: want 1 to 2147483647":  WithMaxBuffer(1 << 31),
+		"-5 bytes: want 1 to 2147483647":          WithMaxBuffer(-5),
 		"latency -1ns, write latency 0s: want 0":  WithLatency(-1),
 		"latency 0s, write latency -1ns: want 0":  WithWriteLatency(-1),
 		"a history of -1 transactions: want 0":    WithHistory(-1),
@@ -120,6 +122,10 @@ func TestStart_BadOptions_AreErrors(t *testing.T) {
 	}
 	_, err := Start(InMemory(), nil)
 	require.ErrorContains(t, err, "option 1 is nil")
+	if tooLarge := int64(math.MaxInt32) + 1; strconv.IntSize == 64 {
+		_, err := Start(InMemory(), WithMaxBuffer(int(tooLarge)))
+		require.ErrorContains(t, err, "2147483648 bytes: want 1 to 2147483647")
+	}
 }
 
 func TestHistory_KeepsTheNewest(t *testing.T) {
