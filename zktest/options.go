@@ -58,8 +58,8 @@ const (
 const defaultMaxBuffer = 1<<20 - 1
 
 func (c *config) check() error {
-	if c.Tick < time.Millisecond {
-		return fmt.Errorf("zktest: tick time %v is below a millisecond", c.Tick)
+	if c.Tick < time.Millisecond || c.Tick > longestTimeout/2 {
+		return fmt.Errorf("zktest: tick time %v: want 1ms to %v", c.Tick, longestTimeout/2)
 	}
 	if c.reap <= 0 {
 		return fmt.Errorf("zktest: container check interval %v is not positive", c.reap)

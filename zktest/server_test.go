@@ -99,7 +99,7 @@ func TestServe_EndsWithTheServer(t *testing.T) {
 func TestStart_BadOptions_AreErrors(t *testing.T) {
 	for want, o := range map[string]Option{
 		"option 0 is nil":                         nil,
-		"tick time 0s is below a millisecond":     WithTickTime(0),
+		"tick time 0s: want 1ms to 298h":          WithTickTime(0),
 		"interval 0s is not positive":             WithContainerCheck(0),
 		"never used for -1s: want 0 or more":      WithMaxNeverUsed(-time.Second),
 		"0 bytes: want 1 to 2147483647":           WithMaxBuffer(0),
@@ -111,7 +111,8 @@ func TestStart_BadOptions_AreErrors(t *testing.T) {
 		"timeouts of -2s to -1s: want":            WithSessionTimeouts(-2*time.Second, -time.Second),
 		"timeouts of 1µs to 1s: want":             WithSessionTimeouts(time.Microsecond, time.Second),
 		"timeouts of 4s to 1s: want":              WithSessionTimeouts(0, time.Second),
-		"timeouts of 1440h0m0s to":                WithTickTime(30 * 24 * time.Hour),
+		"tick time 720h0m0s: want 1ms to 298h":    WithTickTime(30 * 24 * time.Hour),
+		"timeouts of 720h0m0s to 1440h0m0s: want": WithSessionTimeouts(30*24*time.Hour, 60*24*time.Hour),
 		"super user \"root\": want user:password": WithSuperUser("root"),
 		"256 fronts are not 1 to 255":             WithFronts(256),
 		"the address to listen on is empty: want": WithListener(""),

@@ -26,6 +26,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -115,7 +116,7 @@ func parse(args []string, out io.Writer) (config, error) {
 	flags.IntVar(&c.fronts, "fronts", 1, "`number` of addresses, which clients take for an ensemble")
 	flags.IntVar(&c.maxBuffer, "max-buffer", 0, "longest request in `bytes`, as jute.maxbuffer; 0 is ZooKeeper's own")
 	flags.BoolVar(&c.quotas, "quotas", false, "refuse what exceeds a hard limit below /zookeeper/quota")
-	flags.BoolVar(&c.reconfig, "reconfig", false, "allow the operation reconfig")
+	flags.BoolVar(&c.reconfig, "reconfig", false, "allow the operation reconfig, which needs -fronts")
 	flags.StringVar(&c.sasl, "sasl", "", "`user:password` that may log in with SASL DIGEST-MD5")
 	flags.StringVar(&c.super, "super", "", "`user:password` that may do everything")
 	flags.StringVar(&c.requiredAuth, "require-auth", "",
@@ -141,9 +142,20 @@ func parse(args []string, out io.Writer) (config, error) {
 		err = errors.New("flags -tls-cert and -tls-key: want both or none")
 	case c.clientCA != "" && c.cert == "":
 		err = errors.New("flag -tls-client-ca needs -tls-cert and -tls-key")
+	case c.addr == "":
+		err = errors.New("flag -addr is empty: want host:port")
+	case !c.provides(c.requiredAuth):
+		err = fmt.Errorf("flag -require-auth %s: want digest, sasl with -sasl, x509 with -tls-client-ca, or several of them",
+			c.requiredAuth)
 	default:
 	}
 	return c, err
+}
+
+// provides reports whether clients can authenticate in each of the schemes, which are separated by commas.
+func (c config) provides(schemes string) bool {
+	able := map[string]bool{"digest": true, "sasl": c.sasl != "", "x509": c.clientCA != ""}
+	return schemes == "" || !slices.ContainsFunc(strings.Split(schemes, ","), func(s string) bool { return !able[s] })
 }
 
 // options returns the options of the server.
