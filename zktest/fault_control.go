@@ -88,8 +88,8 @@ func (s *Server) Cut(who Who) int {
 func (s *Server) CutAll() int { return s.Cut(Everyone) }
 
 // Refuse closes new connections immediately, until you call [Server.Accept]; [Server.Heal] ends only stalls. Existing
-// connections stay open. Because a new connection has no session yet, Refuse takes only [Everyone] or [Label], and panics
-// for a [Session]. A client on a socket has the label of [Server.ServeAs], or none.
+// connections stay open. Because a new connection has no session yet, Refuse takes only [Everyone] or [Label], and
+// panics for a [Session]. A client on a socket has the label of [Server.ServeAs], or none.
 func (s *Server) Refuse(who Who) {
 	need(who.by != bySession, "Refuse: a new connection has no session: want Everyone or a Label")
 	s.lock()

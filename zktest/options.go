@@ -251,8 +251,8 @@ func InMemory() Option { return option(func(c *config) { c.inMemory = true }) }
 // OnViolation sets the function that receives the violations that the server finds: a broken invariant of its own; a
 // request that matches a [Forbid] rule; the end of a session with so many ephemeral nodes that no real server would
 // start again; or misuse by a client, which matches [ErrMisuse]. The function is called without locks, on one of the
-// server's goroutines or in a call of one of its methods. It must not call [Server.Close]. By default [Run] fails the test, or logs a warning in case of misuse, while [Start] keeps
-// violations for [Server.Violations].
+// server's goroutines or in a call of one of its methods. It must not call [Server.Close]. By default [Run] fails the
+// test, or logs a warning in case of misuse, while [Start] keeps violations for [Server.Violations].
 func OnViolation(fn func(error)) Option { return option(func(c *config) { c.onViolation = fn }) }
 
 // WithLatency delays every request before it is served; the default is 0. Requests on one connection keep their order,

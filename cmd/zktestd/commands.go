@@ -47,10 +47,16 @@ var commands []command
 func init() { // in init, because help lists the commands
 	commands = []command{
 		{"stop", "[LABEL|FRONT]", "refuse connections and end those there are; data and sessions stay", stop},
-		{"start", "[LABEL|FRONT]", "listen again, on the same port; without an argument, every session gets its full timeout", startAgain},
+		{
+			"start", "[LABEL|FRONT]", "listen again, on the same port; without an argument, every session gets its full timeout",
+			startAgain,
+		},
 		{"restart", "", "stop and start", restart},
 		{"listen", "LABEL [ADDRESS]", "open another address; faults find its clients by the label", listen},
-		{"isolate", "FRONT", "cut a front off from the others: it serves no more, or reads to clients that accept that", fronted((*zktest.Front).Isolate)},
+		{
+			"isolate", "FRONT", "cut a front off from the others: it serves no more, or reads to clients that accept that",
+			fronted((*zktest.Front).Isolate),
+		},
 		{"rejoin", "FRONT", "end isolate", fronted((*zktest.Front).Rejoin)},
 		{"lag", "FRONT", "let a front fall behind the others", fronted((*zktest.Front).Lag)},
 		{"catch-up", "FRONT", "end lag", fronted((*zktest.Front).CatchUp)},

@@ -10,9 +10,9 @@
 //	ok
 //
 // The first line announces where it listens. After that, each line of standard input is a command. Its answer is any
-// number of lines of JSON, followed by "ok" or by "error: " and the reason. The command help, whose answer is text, lists
-// the commands. With -http, commands can also be posted. The program ends with its standard input, on SIGTERM, or on an
-// interrupt.
+// number of lines of JSON, followed by "ok" or by "error: " and the reason. The command help, whose answer is text,
+// lists the commands. With -http, commands can also be posted. The program ends with its standard input, on SIGTERM, or
+// on an interrupt.
 //
 // Violations that the server finds are printed to standard error as they happen; the command violations lists them.
 package main

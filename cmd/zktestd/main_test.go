@@ -441,7 +441,9 @@ func TestFreezeAndStall_SwallowRequests(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	c, _ := dial(t, p.addr)
-	for _, words := range [][2]string{{"freeze", "thaw"}, {"stall", "heal"}, {"stall to-server", "heal all"}, {"stall all both", "heal"}} {
+	for _, words := range [][2]string{
+		{"freeze", "thaw"}, {"stall", "heal"}, {"stall to-server", "heal all"}, {"stall all both", "heal"},
+	} {
 		p.do(words[0])
 		answered := make(chan error, 1)
 		go func() {
