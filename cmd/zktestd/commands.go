@@ -143,10 +143,11 @@ func (c command) arity() (least, most int) {
 
 // split returns the words of a line. A word may be quoted as a Go string: "a b", "\x00".
 func split(line string) ([]string, error) {
+	const blanks = " \t\r"
 	var words []string
-	for rest := strings.TrimSpace(line); rest != ""; rest = strings.TrimSpace(rest) {
+	for rest := strings.Trim(line, blanks); rest != ""; rest = strings.Trim(rest, blanks) {
 		if rest[0] != '"' {
-			end := strings.IndexAny(rest, " \t")
+			end := strings.IndexAny(rest, blanks)
 			if end < 0 {
 				end = len(rest)
 			}

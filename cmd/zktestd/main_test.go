@@ -273,6 +273,8 @@ func TestNodes(t *testing.T) {
 	assert.Equal(t, "/a/n-0000000000", p.do("create /a/n- 1 sequential")[0]["path"])
 	p.do(`create /a/box "" container`)
 	assert.Equal(t, "x y", p.do("get /a")[0]["data"])
+	p.do("set /a \u00a0x\u3000") // no blanks of this language, so clients need not quote them
+	assert.Equal(t, "\u00a0x\u3000", p.do("get /a")[0]["data"])
 	p.do(`set /a "\xff"`)
 	assert.Equal(t, "/w==", p.do("get /a")[0]["base64"])
 	assert.Len(t, p.do("tree /a"), 3)
