@@ -91,7 +91,7 @@ def test_data_of_all_kinds(zktest, connect):
     client = connect(zktest.address)
     zktest.create("/d", b"\x00\xff")
     assert client.get("/d")[0] == b"\x00\xff"
-    for text in ["", 'two words, "quoted"', "line\nline\t\\", "\u00e9\u4e2d\U0001f600"]:
+    for text in ["", 'two words, "quoted"', "line\nline\t\\", "\u00e9\u4e2d\U0001f600", "\u00a0x\u3000"]:
         zktest.set("/d", text)
         assert client.get("/d")[0] == text.encode()
         assert zktest.get("/d")[0]["data"] == text

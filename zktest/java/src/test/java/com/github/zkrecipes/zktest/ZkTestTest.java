@@ -96,7 +96,9 @@ class ZkTestTest {
 
     @Test
     void writesAnyWord() throws Exception {
-        for (String data : new String[] {"", "two words, \"quoted\"", "line\nline\t\\ \u007f", "\u00e9\u4e2d\uD83D\uDE00"}) {
+        for (String data : new String[] {
+            "", "two words, \"quoted\"", "line\nline\t\\ \u007f", "\u00e9\u4e2d\uD83D\uDE00", "\u00a0x\u3000",
+        }) {
             zk.run("create", "/d", data);
             assertArrayEquals(data.getBytes(StandardCharsets.UTF_8), client.getData().forPath("/d"));
             zk.run("delete", "/d");
