@@ -153,7 +153,7 @@ func WithMaxBuffer(n int) Option { return option(func(c *config) { c.MaxBuffer =
 func WithQuotas() Option { return option(func(c *config) { c.Quotas = true }) }
 
 // WithFourLetterWords makes the server answer only these four-letter words, in addition to srvr; by default it answers
-// all.
+// all, as it does with "*".
 //
 // Source: 4lw.commands.whitelist.
 func WithFourLetterWords(words ...string) Option {

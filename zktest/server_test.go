@@ -51,6 +51,7 @@ func TestFourLetterWords_NotOnTheList_AreRefused(t *testing.T) {
 	for _, word := range []string{"mntr", "isro", "stmk"} {
 		require.Equal(t, word+" is not executed because it is not in the whitelist.\n", askWord(t, s, word))
 	}
+	require.Equal(t, "imok", askWord(t, Run(t, WithFourLetterWords("*")), "ruok"), "as in zoo.cfg")
 	require.Equal(t, "rw", askWord(t, Run(t, WithFourLetterWords(), WithReadOnlyMode()), "isro"),
 		"read-only mode allows it")
 }
