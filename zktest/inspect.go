@@ -163,7 +163,8 @@ func (s *Server) watchTables() []*ensemble.WatchTable {
 	return list
 }
 
-// Watchers returns the sessions that watch a path, sorted and without duplicates.
+// Watchers returns the sessions that watch a path, sorted and without duplicates. Recursive watches of nodes above the
+// path do not count.
 func (s *Server) Watchers(path string) []int64 {
 	s.lock()
 	defer s.unlock()
