@@ -21,7 +21,8 @@ func TestLongestRequest(t *testing.T) {
 	}{
 		"default": {bytes: 1<<20 - 1},
 		"set": {
-			2000, []zkserver.Option{zkserver.WithProperty("jute.maxbuffer", "2000")},
+			2000,
+			[]zkserver.Option{zkserver.WithProperty("jute.maxbuffer", "2000")},
 			[]zktest.Option{zktest.WithMaxBuffer(2000)},
 		},
 	} {
