@@ -191,16 +191,6 @@ func TestTerminal_StoppedForTooLong(t *testing.T) {
 	x.status(t)
 }
 
-func TestTerminal_TellsPeopleWhereTheyWait(t *testing.T) {
-	srv := zktest.Run(t)
-	holder := start(t, srv, "a", "lock", "--id=alice", "/p", "--", "sleep", "300")
-	holder.until(t, "started")
-	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "true"))
-	x.shows(t, "zkr: waiting for /p with 1 ahead: held by alice since ")
-	x.presses(t, ctrlC)
-	assert.Equal(t, 130, x.status(t))
-}
-
 func TestTerminal_TellsPeopleWhyThereIsNoConnection(t *testing.T) {
 	t.Parallel()
 	x := inTerminal(t, command(t, "127.0.0.1:1", "status", "/p"))
