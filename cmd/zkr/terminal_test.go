@@ -135,15 +135,6 @@ func TestTerminal_Closed(t *testing.T) {
 	assert.FileExists(t, end)
 }
 
-func TestTerminal_ProgramReadsTheKeyboard(t *testing.T) {
-	srv := zktest.Run(t)
-	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "sh", "-c", `echo ready; read line; echo "got $line"`))
-	x.shows(t, "ready")
-	x.presses(t, "hello\n")
-	assert.Equal(t, 0, x.status(t), "a program outside the terminal's group would have been stopped")
-	x.shows(t, "got hello")
-}
-
 func TestTerminal_StoppedAndContinued(t *testing.T) {
 	srv := zktest.Run(t)
 	x := shell(t, srv)
