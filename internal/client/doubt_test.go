@@ -110,7 +110,9 @@ func TestWrites_SessionEndsBeforeTheyBegin_AreDoneInTheNext(t *testing.T) {
 // A server may answer at once that a write has timed out. Writes used to be repeated every 10 ms then.
 func TestWrites_ServerTimesThemOut_PausesGrow(t *testing.T) {
 	all := maps.Clone(writes)
-	all[zktest.OpCreateContainer] = func(ctx context.Context, c *conn.Client) error { return c.CreateAll(ctx, "/a/b", nil) }
+	all[zktest.OpCreateContainer] = func(ctx context.Context, c *conn.Client) error {
+		return c.CreateAll(ctx, "/a/b", nil)
+	}
 	all[0] = func(ctx context.Context, c *conn.Client) error { return c.DeleteAll(ctx, "/delete") }
 	for op, write := range all {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {

@@ -173,9 +173,9 @@ const RetryPause = 10 * time.Millisecond
 // run into that node. While the client is connected, the removal takes a round trip or two.
 const Farewell = 100 * time.Millisecond
 
-// Repeats paces the retries of one call. While the server answers that it sheds load, or that the request has timed out,
-// the pauses grow to about a second. After a lost connection the pause is RetryPause, since reconnecting takes its own
-// time.
+// Repeats paces the retries of one call. While the server answers that it sheds load, or that the request has timed
+// out, the pauses grow to about a second. After a lost connection the pause is RetryPause, since reconnecting takes its
+// own time.
 type Repeats struct{ growing *pause.Growing }
 
 // Pause waits before the request is sent again; the previous try failed with the error why. Errors: the cause of ctx.

@@ -58,8 +58,8 @@ func (l Leases) tooMany(ctx context.Context, s *session.Session, out int) bool {
 	return err == nil && out+l.Count > limit
 }
 
-// NewSemaphore returns the semaphore under path. If config says so, it has kazoo's layout, in which the node at path has
-// the given data if it has to be created. Errors: those of New.
+// NewSemaphore returns the semaphore under path. If config says so, it has kazoo's layout, in which the node at path
+// has the given data if it has to be created. Errors: those of New.
 //
 // kazoo's semaphore cannot be configured to count other names at its door, nor nodes other than the children of path as
 // leases. It counts all of these, so contenders at the door have kazoo's names, and all children of path are leases.

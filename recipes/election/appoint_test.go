@@ -510,8 +510,8 @@ func TestStandBack_Random(t *testing.T) {
 	}
 }
 
-// A campaign remains one acquisition, however often its candidate stands back. Tracers used to see one that was canceled
-// each time.
+// A campaign remains one acquisition, however often its candidate stands back. Tracers used to see one that was
+// canceled each time.
 func TestStandBack_IsOneAcquisition(t *testing.T) {
 	convene(t, func(p *parliament) {
 		var mu sync.Mutex

@@ -107,8 +107,8 @@ func TestWithKazoo_LimitsThatDiffer(t *testing.T) {
 	})
 }
 
-// The node with the limit is deleted by hand before the lease is created, and comes back with the lease. It used to come
-// back without the limit, so that clients with another one were no longer refused.
+// The node with the limit is deleted by hand before the lease is created, and comes back with the lease. It used to
+// come back without the limit, so that clients with another one were no longer refused.
 func TestWithKazoo_DeletedBeforeTheLease_KeepsTheLimit(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		release(t, acquire(t, newSemaphore(t, a, 3, semaphore.WithKazoo()), 1))
