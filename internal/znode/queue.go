@@ -251,7 +251,7 @@ func (q *Queue) inSession(
 		var waited *zkrecipes.WaitError
 		switch {
 		case q.parent.Client.State() == zkrecipes.Closed,
-			errors.Is(err, zkrecipes.ErrClosed) && !(ctx.Err() != nil && session.EndedBy(ctx, err)):
+			errors.Is(err, zkrecipes.ErrClosed) && (ctx.Err() == nil || !session.EndedBy(ctx, err)):
 			return nil, fmt.Errorf("%s: %w", q.name, zkrecipes.ErrClosed)
 		case ctx.Err() != nil && !errors.As(err, &waited):
 			if err = inTheWay(ctx, s, err); !session.EndedBy(ctx, err) {
