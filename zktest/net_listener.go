@@ -145,6 +145,9 @@ func (s *Server) accept(label string, l net.Listener, f *Front) error {
 			slog.Warn("zktest: cannot accept a connection", "listener", l.Addr().String(), "error", err, "retry", wait)
 			s.sleep(wait)
 			continue
+		case errors.Is(err, net.ErrClosed): // by its owner, which is no failure
+			s.forget(l)
+			return fmt.Errorf("zktest: %w", err)
 		default:
 			s.forget(l)
 			slog.Error("zktest: a listener has failed", "listener", l.Addr().String(), "error", err)

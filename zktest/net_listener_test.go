@@ -1,11 +1,13 @@
 package zktest
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"log/slog"
 	"math/big"
 	"net"
 	"os"
@@ -76,6 +78,22 @@ func TestServe_TooManyOpenFiles_TriesAgain(t *testing.T) {
 		r := newRaw(t, client)
 		require.True(t, r.connect(0, 10*time.Second, 0, nil))
 	})
+}
+
+// Closing its own listener is how a program stops to serve it, so the server logs no failure.
+func TestServe_ItsCallerClosesTheListener_LogsNothing(t *testing.T) {
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	var log bytes.Buffer
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	s := Run(t, InMemory())
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, <-served, net.ErrClosed)
+	require.Empty(t, log.String())
 }
 
 func TestTLS_OnTheListener_IsServed_AndMuteConnectionsEnd(t *testing.T) {
