@@ -152,7 +152,8 @@ func WithMaxInFlight(n int) Option {
 
 // WithTickTime declares the ensemble's tickTime, as in its zoo.cfg; by default it is unknown. Set it if you know it,
 // because [Session.ValidUntil] then allows 1.5 ticks where it otherwise allows a quarter of the session timeout; see
-// docs/design.md.
+// docs/design.md. Never declare less than the servers have, which is 3 seconds if zoo.cfg doesn't set tickTime: holds
+// could then end too late.
 func WithTickTime(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
