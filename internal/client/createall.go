@@ -76,7 +76,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 // One copy can still arrive late: a server may hang while it has the create, and resume the session afterwards. The
 // caller therefore remains in doubt until a copy is answered.
 //
-// Errors: one of the two is not certain; there is a node with other data; a read failed.
+// Errors: one of the two is not certain; there is a node with other data; the barrier or a read failed.
 func (c *Client) wasMade(
 	ctx context.Context, path string, data []byte, tried *session.Session, before int64,
 ) (made bool, err error) {

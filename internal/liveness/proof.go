@@ -184,7 +184,7 @@ func (p *Proof) ValidUntil() time.Time {
 	return soonest(p.contact.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))
 }
 
-// SilentUntil returns when nothing will have been answered for a whole timeout.
+// SilentUntil returns when the latest request that has been answered was sent a whole timeout ago.
 func (p *Proof) SilentUntil() time.Time { return p.heard.Add(p.timeout) }
 
 // Lasts reports whether the proof lasts until a contact made now can be proven, and for spare beyond that.

@@ -27,7 +27,8 @@ type Step struct {
 	Warn []func() // to call
 	Sync bool     // a sync must be sent now; the upkeep records it as sent
 	Drop bool     // a sync has been unanswered for too long, so the connection must be dropped
-	// By then the latest request to be answered was sent a whole timeout ago, and the session has ended.
+	// A whole timeout after the latest answered request was sent or, if later, a part of a long reply arrived: by then
+	// the session has ended.
 	Silent time.Time
 	Next   time.Time // query again by then
 }

@@ -160,7 +160,7 @@ func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again 
 // and its write, so it would never succeed. Each client that shares the node therefore reads again after its turn,
 // which leaves a gap of a round trip. The markers, which are children of the node, show how many clients share it.
 func (m *Marked) keep(left session.Node) {
-	if left.Stat.NumChildren == 1 || m.number%turn != 0 {
+	if left.Stat.NumChildren == 1 || m.number%streak != 0 {
 		m.left = &left
 	}
 }

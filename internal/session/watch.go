@@ -49,7 +49,7 @@ func (w *Watch) HasFired() bool {
 }
 
 // SaysDeleted reports whether the watch has fired because the server reported that the node was deleted. It is false
-// for a watch that was fired by another change, by a new connection, or by its removal.
+// for a watch that was fired by another change, a new connection, the end of the session, or its removal.
 func (w *Watch) SaysDeleted() bool { return w.HasFired() && w.deleted }
 
 // mostRechecks is how many calls of a session may read again per second because an event may be lost.

@@ -299,12 +299,12 @@ var canaries = []canary{
 		"in flight: a caller that leaves returns its turn while the server has its request", clientTests,
 		[]edit{{
 			"internal/session", "launch", "\ts.Send(ctx, sent, []request{r})",
-			"\tif taken {\n\t\tcontext.AfterFunc(ctx, func() { s.turns.giveBack() })\n\t}\n\ts.Send(ctx, sent, []request{r})",
+			"\tif taken {\n\t\tcontext.AfterFunc(ctx, func() { s.slots.giveBack() })\n\t}\n\ts.Send(ctx, sent, []request{r})",
 		}},
 	},
 	{
-		"in flight: requests of recipes take turns, too", clientTests,
-		[]edit{{"internal/session", "turns.take", "if t == nil || ctx.Value(bounded{}) == nil {", "if t == nil {"}},
+		"in flight: requests of recipes take slots, too", clientTests,
+		[]edit{{"internal/session", "slots.take", "if t == nil || ctx.Value(bounded{}) == nil {", "if t == nil {"}},
 	},
 	{
 		"counter: the marker is read before the node", recordTests,
