@@ -157,8 +157,8 @@ func (b *Barrier) Wait(ctx context.Context) error {
 	return b.client.InSession(ctx, "wait", b.path, func(s *session.Session) error { return b.wait(ctx, s, &czxid) })
 }
 
-// wait waits in one session. czxid is that of the node that was read first, and 0 before. If it changes, the barrier was
-// down in between, because no read is older than one before it, even in the next session.
+// wait waits in one session. czxid is that of the node that was read first, and 0 before. If it changes, the barrier
+// was down in between, because no read is older than one before it, even in the next session.
 func (b *Barrier) wait(ctx context.Context, s *session.Session, czxid *int64) error {
 	var last *session.Watch
 	defer func() { s.Unwatch(last) }()

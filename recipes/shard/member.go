@@ -80,8 +80,8 @@ var errDrained = errors.New("the member has left")
 //
 // Errors: before sending any request, a nil serve function, an invalid source, or another Run of the same Shards;
 // context.Cause(ctx); ErrClosed; the server's error when the member joins; zk.ErrNoAuth, ErrForeignContender,
-// ErrSequenceExhausted or ErrUnsupportedServer, if the member has never seen a plan. The error is nil after Leave, or if
-// everything is handed over within the time set by WithLeave.
+// ErrSequenceExhausted or ErrUnsupportedServer, if the member has never seen a plan. The error is nil after Leave, or
+// if everything is handed over within the time set by WithLeave.
 func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Context, s *Shard) error) error {
 	switch {
 	case serve == nil:
