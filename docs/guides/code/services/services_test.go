@@ -171,8 +171,8 @@ func TestOffer_ZooKeeperDoesNotAnswer(t *testing.T) {
 			ReadHeaderTimeout: time.Minute,
 			Handler:           http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(4 * time.Second) }),
 		}
-		defer server.Close()
-		go func() { _ = server.Serve(l) }() // until Offer stops it
+		defer func() { _ = server.Close() }() // if Offer has not stopped it
+		go func() { _ = server.Serve(l) }()   // until Offer stops it
 		ctx, end := context.WithCancel(t.Context())
 		over := make(chan error, 1)
 		go func() { over <- Offer(ctx, client, server, 80) }()
@@ -184,12 +184,17 @@ func TestOffer_ZooKeeperDoesNotAnswer(t *testing.T) {
 		go func() {
 			caller := &http.Client{Transport: &http.Transport{DialContext: l.dial, DisableKeepAlives: true}}
 			for {
-				answer, err := caller.Get("http://orders/")
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://orders/", nil)
+				if err == nil {
+					var answer *http.Response
+					if answer, err = caller.Do(request); err == nil {
+						err = answer.Body.Close()
+					}
+				}
 				if err != nil {
 					failed <- err
 					return
 				}
-				_ = answer.Body.Close()
 			}
 		}()
 		end()
