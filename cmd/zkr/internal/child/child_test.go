@@ -163,16 +163,6 @@ var scenarios = map[string]func() error{
 		}
 		return nil
 	},
-	"missing": func() error {
-		h, err := child.NewHost()
-		if err != nil {
-			return err
-		}
-		if _, err := h.Start(child.Command{Path: "/no/such/program", Args: []string{"x"}}); err == nil {
-			return fmt.Errorf("a missing program was started")
-		}
-		return nil
-	},
 }
 
 func tree(line string, processes int, end func(*child.Child) error) error {
@@ -369,8 +359,6 @@ func TestTree_LeavesStrangersAlone(t *testing.T) { assert.Empty(t, host(t, "stra
 func TestTree_LeavesOtherCommandsAlone(t *testing.T) { assert.Empty(t, host(t, "several")) }
 
 func TestClose_LeavesNoGuardBehind(t *testing.T) { assert.Empty(t, host(t, "closed")) }
-
-func TestStart_TellsAMissingProgram(t *testing.T) { assert.Empty(t, host(t, "missing")) }
 
 func TestStart_StartsNothingAfterTheDeadline(t *testing.T) { assert.Empty(t, host(t, "late")) }
 
