@@ -76,7 +76,7 @@ func init() { // in init, because help lists the commands
 		{"fail", "CODE [RULE...]", "answer a request with an error: no-node, -101", ruled(failure)},
 		{"delay", "DURATION [RULE...]", "apply a request later", ruled(lasting(zktest.Delay))},
 		{"hold-reply", "DURATION [RULE...]", "apply a request now and answer later", ruled(lasting(zktest.HoldReply))},
-		{"rules", "", "list the rules of drop-reply and similar commands, and how often each has matched", listRules},
+		{"rules", "", "list rules such as those of drop-reply, and how often each has matched", listRules},
 		{"await", "RULE [DURATION]", "wait until a rule has matched as often as requested; 10s at most", await},
 		{"remove", "RULE", "remove a rule: its number, or all", remove},
 
