@@ -396,7 +396,7 @@ func WithSASL(m sasl.Mechanism) Option {
 			return errors.New("sasl: nil mechanism")
 		}
 		if o.SASL != nil {
-			return fmt.Errorf("sasl: both %v and %v: a connection has one identity", o.SASL, m)
+			return fmt.Errorf("sasl: both %v and %v: a connection has only one identity", o.SASL, m)
 		}
 		o.SASL = m
 		return nil
@@ -475,7 +475,7 @@ func (o *options) dial(ctx context.Context, server lifetime.Server) (net.Conn, e
 	}
 	config, failed := o.tls.next()
 	if failed != nil {
-		o.Log.Warn("zookeeper: cannot read the TLS configuration, the one before is used",
+		o.Log.Warn("zookeeper: cannot read the TLS configuration, keeping the previous one",
 			"server", server.String(), "error", failed)
 	}
 	if config.ServerName == "" {
@@ -486,7 +486,7 @@ func (o *options) dial(ctx context.Context, server lifetime.Server) (net.Conn, e
 	if err := secured.HandshakeContext(ctx); err != nil {
 		var noTLS tls.RecordHeaderError
 		if lifetime.HungUp(err) || errors.As(err, &noTLS) {
-			err = fmt.Errorf("TLS handshake: %w (a port without TLS? see WithTLS)", err)
+			err = fmt.Errorf("TLS handshake: %w (is this a port without TLS? see WithTLS)", err)
 		}
 		return nil, errors.Join(err, raw.Close())
 	}

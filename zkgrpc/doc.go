@@ -42,11 +42,11 @@
 //
 // Messages begin with "zkgrpc:" and have the keys service and base:
 //
-//   - Warn, "no answer of zookeeper": the channel keeps its addresses, which are as of asOf. Info, "zookeeper answers
+//   - Warn, "no answer from zookeeper": the channel keeps its addresses, which are as of asOf. Info, "zookeeper answers
 //     again": the key lasted is how long that was.
-//   - Warn, "service cannot be followed": the watch ended with an error, or never began.
+//   - Warn, "cannot follow a service": the watch ended with an error, or never began.
 //   - Warn, "service has no instance that can be called": calls fail until there is one.
-//   - Warn, "instance is left out", logged once: its entry's Err is set, or it has no port of the required kind.
+//   - Warn, "skipping an instance", logged once: its entry's Err is set, or it has no port of the required kind.
 //
 // # What is not guaranteed
 //

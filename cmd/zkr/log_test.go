@@ -42,7 +42,7 @@ func TestLog_OfAServiceTellsEachChange(t *testing.T) {
 	assert.Equal(t, 143, z.after(t, syscall.SIGTERM))
 	elected := logged(z.zkr, "level=INFO", `msg="elected at /app/leader, token `, "token=")
 	assert.Regexp(t, regexp.MustCompile(`^time=20\S+Z `), elected, z.err.String())
-	assert.NotEmpty(t, logged(z.zkr, "level=INFO", `msg="the program has ended with status 143"`))
+	assert.NotEmpty(t, logged(z.zkr, "level=INFO", `msg="the program exited with status 143"`))
 	assert.NotEmpty(t, logged(z.zkr, "level=INFO", `msg="resigned at /app/leader"`))
 }
 
@@ -74,7 +74,7 @@ func TestLog_OfSidecar(t *testing.T) {
 	eventually(t, "it leads", func() bool { return logged(z, "msg=elected", "path=/app/leader") != "" })
 	srv.Expire(srv.SessionOf("a"))
 	eventually(t, "the end of the term", func() bool {
-		return logged(z, `msg="the term has ended"`, "path=/app/leader", "reason=", "lost (") != ""
+		return logged(z, `msg="term ended"`, "path=/app/leader", "reason=", "lost (") != ""
 	})
 	assert.Equal(t, 143, z.after(t, syscall.SIGTERM))
 }

@@ -71,7 +71,7 @@ func TestDial_NameThatDoesNotResolve_IsSaid(t *testing.T) {
 		defer cancel()
 		_, err := conn.Dial(ctx, "not..a..name:2181")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, "no server name resolves")
+		require.ErrorContains(t, err, "none of the server names resolves")
 		require.ErrorContains(t, err, "not..a..name")
 	})
 }
@@ -87,11 +87,11 @@ func TestDial_NoServerAnswers_SaysWhyWhenTheContextEnds(t *testing.T) {
 		"accepts and is silent": {
 			func(context.Context, string, string) (net.Conn, error) { return trial.Silent(), nil }, "10.0.0.1:2181",
 		},
-		"is no ZooKeeper": {
+		"is not ZooKeeper": {
 			func(context.Context, string, string) (net.Conn, error) {
 				return trial.Silent([]byte("HTTP/1.1 400 Bad\r\n")...), nil
 			},
-			"this is no ZooKeeper server",
+			"this is not a ZooKeeper server",
 		},
 	}
 	for name, tt := range tests {

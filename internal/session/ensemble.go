@@ -34,7 +34,8 @@ func (e *Ensemble) CheckSize(op, path string, size int) error {
 	if most := e.opts.MaxRequest; size > most {
 		return &OpError{
 			Op: op, Path: path,
-			Err: fmt.Errorf("%w: a request of %d bytes, of at most %d (WithMaxRequestSize)", zkrecipes.ErrTooLarge, size, most),
+			Err: fmt.Errorf("%w: a request of %d bytes exceeds the limit of %d (WithMaxRequestSize)",
+				zkrecipes.ErrTooLarge, size, most),
 		}
 	}
 	return nil
@@ -60,8 +61,8 @@ func (e *Ensemble) judgeContainers(hangups int32, err error) {
 	case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode):
 		e.containerHangups.Store(0)
 	case errors.Is(err, zk.ErrConnectionClosed) && e.containerHangups.CompareAndSwap(hangups, hangups+1) && hangups+1 == 3:
-		e.opts.Log.Warn("zookeeper: three connections in a row ended under createContainer: the server seems to have no " +
-			"containers, so parents stay behind when queues empty")
+		e.opts.Log.Warn("zookeeper: three connections in a row ended during createContainer: " +
+			"the server seems not to support containers, so parents remain when queues are empty")
 		e.noContainers.Store(true)
 	}
 }

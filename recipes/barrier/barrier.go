@@ -121,9 +121,9 @@ func (b *Barrier) settle(ctx context.Context, s *session.Session, doubt error) e
 
 func lifetime(stat zk.Stat) string {
 	if stat.EphemeralOwner == 0 {
-		return "stays up until Remove, and would not go with this session"
+		return "is persistent and stays up until Remove"
 	}
-	return fmt.Sprintf("was raised by session 0x%x, and goes with that one", uint64(stat.EphemeralOwner))
+	return fmt.Sprintf("was raised by session 0x%x, and is removed when that session ends", uint64(stat.EphemeralOwner))
 }
 
 // isAsSet reports whether the node lives as long as one that b would create in s.

@@ -191,7 +191,7 @@ func TestSet_StaysUp(t *testing.T) {
 		require.NoError(t, b.Set(t.Context()))
 		err := a.Set(t.Context())
 		require.ErrorIs(t, err, zk.ErrNodeExists)
-		require.ErrorContains(t, err, "goes with that one")
+		require.ErrorContains(t, err, "is removed when that session ends")
 		require.NoError(t, b.Remove(t.Context()))
 		require.NoError(t, a.Set(t.Context()))
 		require.NoError(t, a.Set(t.Context()))

@@ -381,7 +381,7 @@ func TestUpdate_PayloadSaysOtherwise(t *testing.T) {
 		i := orders("1", 1)
 		i.Payload, i.Disabled = []byte(`{"metadata":{"instance_status":"UP"},"more":1}`), true
 		_, err := d.Register(t.Context(), i)
-		require.ErrorContains(t, err, "the payload says otherwise")
+		require.ErrorContains(t, err, "the payload has another value")
 		i.Disabled = false
 		r := register(t, d, i)
 		require.JSONEq(t, string(i.Payload), string(r.Instance().Payload), "it has more than its metadata")

@@ -58,7 +58,7 @@ func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participan
 	}
 	a := appointment{by: e.name(t.Path()), to: e.name(to.Path), czxid: int64(to.Token)}
 	if a.by == "" || a.to == "" || a.to == a.by {
-		return e.failed(fmt.Errorf("term %s and candidate %s: want two of this election", t.Path(), to.Path))
+		return e.failed(fmt.Errorf("term %s and candidate %s: must belong to this election", t.Path(), to.Path))
 	}
 	inside, end := hold.Both(t.Context(), ctx)
 	defer end(nil)
@@ -171,7 +171,7 @@ func (e *Election) ask(ctx context.Context, t *Term, a appointment) error {
 		case err != nil:
 			return err
 		case stat.EphemeralOwner == 0:
-			return fmt.Errorf("%s: %w, and is none by which a leader asks", e.next(), zk.ErrNodeExists)
+			return fmt.Errorf("%s: %w: it is not an appointment by a leader", e.next(), zk.ErrNodeExists)
 		case string(data) == a.text() && e.queue.Client().Status().Session == stat.EphemeralOwner:
 			return nil
 		default:
@@ -217,7 +217,7 @@ func (e *Election) awaitLeaving(ctx context.Context, s *session.Session, ahead, 
 	}
 	_, err := s.AwaitChange(ctx, s.RecheckAfter(), watches[0].Fired(), watches[1].Fired())
 	if err != nil && ctx.Err() != nil {
-		err = e.failed(fmt.Errorf("%s (%s) is still ahead of %s, and may be one that does not stand back: %w",
+		err = e.failed(fmt.Errorf("%s (%s) is still ahead of %s, and may not support standing back: %w",
 			ahead, who, to, err))
 	}
 	return err

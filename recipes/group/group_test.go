@@ -348,7 +348,7 @@ func TestJoin_Taken(t *testing.T) {
 		time.AfterFunc(time.Second, func() { _ = other.Close(t.Context()) })
 		m := join(t, g, "w1", "mine", group.WithWait())
 		_, err = g.Join(t.Context(), "w1", nil)
-		require.ErrorContains(t, err, "this client keeps a node there already")
+		require.ErrorContains(t, err, "this client already keeps a node there")
 		require.True(t, m.State().Exists)
 
 		b := open(t, bubble.Dial(t, srv, "b"))
@@ -399,7 +399,7 @@ func TestJoin_AgainAfterAnError(t *testing.T) {
 		time.AfterFunc(3*time.Second, func() { srv.Accept(zktest.Label("a")) })
 		m := join(t, g, "w1", "x")
 		_, err := g.Join(t.Context(), "w1", nil)
-		require.ErrorContains(t, err, "keeps a node there already")
+		require.ErrorContains(t, err, "already keeps a node there")
 		v, err := g.Members(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []string{"other", "w1"}, ids(v))

@@ -37,7 +37,7 @@ func TestWithKazoo_EachWaitsForTheOther(t *testing.T) {
 		require.ErrorAs(t, err, &busy)
 		require.Equal(t, "py", busy.Holder.Name)
 		require.Equal(t, holds, busy.Holder.Path)
-		require.ErrorContains(t, m.Revoke(t.Context()), "a holder of kazoo cannot be asked")
+		require.ErrorContains(t, m.Revoke(t.Context()), "a holder that uses kazoo cannot be asked")
 		first := bubble.Start(t.Context(), m.Lock)
 		first.Waits(t)
 		between := kazooLock(t, python)

@@ -194,7 +194,7 @@ func (k *keeper) remove(ctx context.Context) {
 		if errors.Is(err, zk.ErrNoAuth) {
 			k.mu.Lock()
 			if k.stuck == nil {
-				k.client.Logger().Warn("zookeeper: not allowed to remove our node, it stays until this session ends",
+				k.client.Logger().Warn("zookeeper: not authorized to delete our node, it remains until this session ends",
 					"path", k.path, "error", err)
 			}
 			k.stuck = err

@@ -23,7 +23,8 @@ func dial(t *testing.T, srv *zktest.Server, id string) *conn.Client {
 
 // The work ends with the caller's context, or with the lock.
 func TestInvoices_Stops(t *testing.T) {
-	for name, run := range map[string]func(context.Context, *conn.Client, func(context.Context, zkrecipes.Token) error) error{
+	type job = func(context.Context, zkrecipes.Token) error
+	for name, run := range map[string]func(context.Context, *conn.Client, job) error{
 		"go-zookeeper": Invoices, "libkv": Locked,
 	} {
 		t.Run(name, func(t *testing.T) {
