@@ -59,12 +59,13 @@ func TestLog_OfALossNamesTheServer(t *testing.T) {
 	text, _ := suspect["error"].(string)
 	assert.Contains(t, text, "127.0.0.1:")
 	term := z.until(t, "term")
-	assert.Equal(t, "deadline", term["reason"])
+	reason, _ := term["reason"].(string)
+	assert.Contains(t, []string{"deadline", "pause of zkr"}, reason, "on a busy machine, zkr may not run for a while")
 	assert.Equal(t, suspect["error"] == nil, term["error"] == nil)
 	assert.Equal(t, exit.Lost, z.status(t))
-	line := logged(z.zkr, `msg="asked the program to stop"`, "reason=deadline", "127.0.0.1:")
+	line := logged(z.zkr, `msg="asked the program to stop"`, "reason=", reason, "127.0.0.1:")
 	assert.NotEmpty(t, line, z.err.String())
-	assert.Equal(t, 1, strings.Count(line, "deadline"))
+	assert.Equal(t, 1, strings.Count(line, reason))
 }
 
 // TestLog_OfSidecar: a candidate logs its term even without a terminal.
