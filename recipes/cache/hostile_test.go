@@ -1,7 +1,6 @@
 package cache_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -17,22 +16,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
-
-func TestHostile_ChildrenOfAMegabyte(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, root)
-		for i := range 20 {
-			_, err := srv.Create(fmt.Sprintf("/app/n%d", i), bytes.Repeat([]byte{byte(i)}, 1<<20-1000), zktest.Persistent)
-			require.NoError(t, err)
-		}
-		c := ready(t, open(t, srv, cache.Tree))
-		require.Equal(t, truth(srv), content(c))
-		require.NoError(t, srv.Set("/app/n3", bytes.Repeat([]byte("x"), 1<<20-1000)))
-		synctest.Wait()
-		require.Equal(t, truth(srv), content(c))
-		require.Greater(t, c.View().Bytes, int64(19<<20))
-	})
-}
 
 func TestHostile_SeventyThousandChildren(t *testing.T) {
 	if testing.Short() || bubble.Race {
