@@ -155,5 +155,5 @@ func (l *Lifetime) BeginRetention() {
 func (l *Lifetime) EndRetention() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.upkeep.Release()
+	l.upkeep.EndRetention()
 }

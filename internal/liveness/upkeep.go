@@ -27,7 +27,8 @@ type Step struct {
 	Warn []func() // to call
 	Sync bool     // a sync must be sent now; the upkeep records it as sent
 	Drop bool     // a sync has been unanswered for too long, so the connection must be dropped
-	// By then the latest request to be answered was sent a whole timeout ago, and the session has ended.
+	// A whole timeout after the latest answered request was sent or, if later, a part of a long reply arrived: by then
+	// the session has ended.
 	Silent time.Time
 	Next   time.Time // query again by then
 }
@@ -81,7 +82,7 @@ func (u *Upkeep) HurrySync() { u.lastSync = time.Time{} }
 // SyncDone records that the latest sync was answered, or lost with its connection.
 func (u *Upkeep) SyncDone() { u.syncing = false }
 
-// Retain keeps the proof fresh until Release. It reports whether the proof was not being kept fresh before. If the
+// Retain keeps the proof fresh until EndRetention. It reports whether the proof was not being kept fresh before. If the
 // proof lasts for now, the first sync is not urgent, so a short hold needs none.
 func (u *Upkeep) Retain(now time.Time) (first bool) {
 	u.retained++
@@ -94,8 +95,8 @@ func (u *Upkeep) Retain(now time.Time) (first bool) {
 	return true
 }
 
-// Release ends one Retain.
-func (u *Upkeep) Release() { u.retained-- }
+// EndRetention ends one Retain.
+func (u *Upkeep) EndRetention() { u.retained-- }
 
 // Freshen reports whether the proof ends soon, so that a request must be sent to the leader now. That request counts as
 // a sync.
@@ -113,9 +114,9 @@ type Warning struct {
 	call func()
 }
 
-// Expect makes a warning due as soon as no more than lead remains until ValidUntil, even if that is because it moved
+// AddWarning makes a warning due as soon as no more than lead remains until ValidUntil, even if that is because it moved
 // back.
-func (u *Upkeep) Expect(lead time.Duration, call func()) *Warning {
+func (u *Upkeep) AddWarning(lead time.Duration, call func()) *Warning {
 	w := &Warning{lead, call}
 	if u.warnings == nil {
 		u.warnings = make(map[*Warning]struct{})
@@ -130,8 +131,8 @@ func (u *Upkeep) Forget(w *Warning) { delete(u.warnings, w) }
 // WarningDue returns when a warning is due.
 func (u *Upkeep) WarningDue(w *Warning) time.Time { return u.ValidUntil().Add(-w.lead) }
 
-// DeadlineDue returns when the first warning is due, or the deadline if none is due before it.
-func (u *Upkeep) DeadlineDue() time.Time {
+// NextDue returns when the first warning is due, or the deadline if none is due before it.
+func (u *Upkeep) NextDue() time.Time {
 	first := u.ValidUntil()
 	for w := range u.warnings {
 		first = soonest(first, u.WarningDue(w))

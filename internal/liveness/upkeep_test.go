@@ -24,7 +24,7 @@ func TestUpkeep_Step_SaysWhatIsDue(t *testing.T) {
 	retained := func(u *Upkeep) { u.retained = 1 }
 	both := func(f, g func(*Upkeep)) func(*Upkeep) { return func(u *Upkeep) { f(u); g(u) } }
 	syncing := both(retained, func(u *Upkeep) { u.syncing = true })
-	warned := func(u *Upkeep) { u.Expect(3*time.Second, func() {}) }
+	warned := func(u *Upkeep) { u.AddWarning(3*time.Second, func() {}) }
 	proven := func(u *Upkeep) { u.Answered(at(6), at(6), Leader) } // for the contact at 4
 	for _, tt := range []struct {
 		name   string
@@ -110,8 +110,8 @@ func TestUpkeep_Retain_FirstSyncHasTime(t *testing.T) {
 		require.True(t, u.Retain(at(tt.now)))
 		require.Equal(t, at(tt.last).Add(8*time.Second/11), u.SyncDue(), "retained at %v", tt.now)
 		require.False(t, u.Retain(at(tt.now)), "it is already")
-		u.Release()
-		u.Release()
+		u.EndRetention()
+		u.EndRetention()
 		require.True(t, u.Retain(at(tt.now)))
 	}
 }
@@ -126,12 +126,12 @@ func TestUpkeep_Freshen_OnlyIfTheProofEndsSoon(t *testing.T) {
 
 func TestUpkeep_Warnings_AreDueOnce(t *testing.T) {
 	u := upkept()
-	require.Equal(t, at(8), u.DeadlineDue())
-	early, late := u.Expect(3*time.Second, func() {}), u.Expect(time.Second, func() {})
-	require.Equal(t, at(5), u.DeadlineDue())
+	require.Equal(t, at(8), u.NextDue())
+	early, late := u.AddWarning(3*time.Second, func() {}), u.AddWarning(time.Second, func() {})
+	require.Equal(t, at(5), u.NextDue())
 	require.Equal(t, at(7), u.WarningDue(late))
 	require.Len(t, u.Step(at(5), false, Line{}).Warn, 1)
-	require.Equal(t, at(7), u.DeadlineDue())
+	require.Equal(t, at(7), u.NextDue())
 	u.Forget(early) // it is no longer there
 	u.Forget(late)
 	require.Empty(t, u.Step(at(8), false, Line{}).Warn)

@@ -18,8 +18,8 @@ const (
 	// longestPause is short for a distant ensemble, but a distant client sends rarely, and would only wait longer.
 	longestPause = 100 * time.Millisecond
 
-	// turn is how many updates one client makes without reading the node, while others update it too.
-	turn = 4
+	// streak is how many updates one client makes without reading the node, while others update it too.
+	streak = 4
 )
 
 // beaten waits before the next attempt after another client has changed the node first. The refusal took the given

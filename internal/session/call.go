@@ -45,21 +45,21 @@ func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), r r
 	if err := s.AwaitUp(ctx); err != nil {
 		return &OpError{Op: c.op, Path: c.path, Err: err}
 	}
-	taken, err := s.turns.take(ctx, s.session)
+	taken, err := s.slots.take(ctx, s.session)
 	if err != nil {
 		return &OpError{Op: c.op, Path: c.path, Err: err}
 	}
 	if taken {
 		done := r.Done
 		r.Done = func(got reply, err error) {
-			s.turns.giveBack()
+			s.slots.giveBack()
 			done(got, err)
 		}
 	}
 	if r.Ephemerals > 0 {
 		if err := s.ephemerals.Admit(c.op, c.path, r.Ephemerals); err != nil {
 			if taken {
-				s.turns.giveBack()
+				s.slots.giveBack()
 			}
 			return err
 		}

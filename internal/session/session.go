@@ -43,7 +43,7 @@ type session struct {
 	opts       *Config
 	watches    watches
 	ephemerals *tally.Tally
-	turns      turns // nil if unbounded
+	slots      slots // nil if unbounded
 	unused     unused
 	awaiting   atomic.Int64 // number of AwaitChange calls in progress
 }
@@ -53,7 +53,7 @@ type session struct {
 func New(ctx context.Context, owner Owner, ensemble *Ensemble, zxid int64) *Session {
 	s := &session{owner: owner, ensemble: ensemble, opts: ensemble.opts}
 	if most := s.opts.MaxInFlight; most > 0 {
-		s.turns = make(turns, most)
+		s.slots = make(slots, most)
 	}
 	s.watches.init()
 	s.ephemerals = tally.New(s.opts.MaxRequest+belowJuteMax-1, s.opts.Log)

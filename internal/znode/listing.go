@@ -98,7 +98,7 @@ type sharedQueue struct {
 	session  *session.Session
 	shortcut *shortcut
 	places   places
-	listings turns
+	listings batches
 	sections sections
 }
 

@@ -36,7 +36,7 @@ func TestListing_Shared_IsPutInOrderOnce(t *testing.T) {
 
 func TestReader_SecondCallerOfAListing_SharesIt(t *testing.T) {
 	t.Parallel()
-	r := &sharedQueue{queue: &Queue{}, listings: turns{running: newListing()}}
+	r := &sharedQueue{queue: &Queue{}, listings: batches{running: newListing()}}
 	next := r.list()
 	require.Equal(t, 1, next.callers)
 	require.Same(t, next, r.list())

@@ -62,7 +62,7 @@ func TestWithMaxInFlight(t *testing.T) {
 }
 
 // TestWithMaxInFlight_CallerGone: the server still has its request, so the next call waits. Once the server has
-// answered, or the connection is gone, the turn is free.
+// answered, or the connection is gone, the slot is free.
 func TestWithMaxInFlight_CallerGone(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -99,7 +99,7 @@ func TestWithMaxInFlight_CallerGone(t *testing.T) {
 	}
 }
 
-// TestWithMaxInFlight_Refused: a call whose request is not sent after all keeps no turn.
+// TestWithMaxInFlight_Refused: a call whose request is not sent after all keeps no slot.
 func TestWithMaxInFlight_Refused(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, conn.WithMaxInFlight(1), conn.WithMaxRequestSize(4<<10))
@@ -115,7 +115,7 @@ func TestWithMaxInFlight_Refused(t *testing.T) {
 	})
 }
 
-// TestWithMaxInFlight_SessionOver: a call that waits for a turn learns of the end. A read continues in the next
+// TestWithMaxInFlight_SessionOver: a call that waits for a slot learns of the end. A read continues in the next
 // session.
 func TestWithMaxInFlight_SessionOver(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -147,7 +147,7 @@ func TestWithMaxInFlight_SessionOver(t *testing.T) {
 	})
 }
 
-// TestWithMaxInFlight_DelaysNoHold: a hundred calls wait for the only turn. Meanwhile a lock is acquired, stays proven,
+// TestWithMaxInFlight_DelaysNoHold: a hundred calls wait for the only slot. Meanwhile a lock is acquired, stays proven,
 // is written under, and is released, each as fast as without them, and the next caller gets it.
 func TestWithMaxInFlight_DelaysNoHold(t *testing.T) {
 	const roundTrip = time.Second / 2

@@ -2,35 +2,35 @@ package znode
 
 import "sync"
 
-// turns lets callers share listings. A caller gets a listing that begins after its request, and shares it with the
+// batches lets callers share listings. A caller gets a listing that begins after its request, and shares it with the
 // others that requested one before it began. However many callers request one at the same time, there are at most two
 // listings: the one in flight and the next.
-type turns struct {
+type batches struct {
 	mu            sync.Mutex
 	running, next *listing
 }
 
 // join returns the next listing, which fresh creates for the first of its callers. If begins is true, none is in
 // flight, and the caller must begin this one.
-func (t *turns) join(fresh func() *listing) (l *listing, begins bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.next == nil {
-		t.next = fresh()
+func (b *batches) join(fresh func() *listing) (l *listing, begins bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next == nil {
+		b.next = fresh()
 	}
-	l = t.next
+	l = b.next
 	l.callers++
-	if begins = t.running == nil; begins {
-		t.running, t.next = l, nil
+	if begins = b.running == nil; begins {
+		b.running, b.next = l, nil
 	}
 	return l, begins
 }
 
 // end ends the listing in flight. It returns the next one, which the caller must begin, or nil if nobody waits for one.
-func (t *turns) end() (next *listing) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	close(t.running.done)
-	t.running, t.next = t.next, nil
-	return t.running
+func (b *batches) end() (next *listing) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.running.done)
+	b.running, b.next = b.next, nil
+	return b.running
 }
