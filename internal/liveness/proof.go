@@ -1,6 +1,6 @@
 // Package liveness computes until when a session is proven to be alive: no server ends the session before ValidUntil
-// (contract C2 of docs/design.md). It also decides what keeps the proof fresh. It has no clock, no lock and no I/O. The session queries it under its own lock, and does what is
-// due.
+// (contract C2 of docs/design.md). It also decides what keeps the proof fresh. It has no clock, no lock and no I/O. The
+// session queries it under its own lock, and does what is due.
 //
 // All times are readings of this process's monotonic clock. It may stand still while the machine is suspended, which no
 // proof covers.

@@ -15,8 +15,8 @@ type Upkeep struct {
 // New returns the upkeep of a session that no server has given yet.
 func New(terms Terms) Upkeep { return Upkeep{Proof: Proof{terms: terms}} }
 
-// Line is what is known about the latest connection; zero if there is none.
-type Line struct {
+// Conn is what is known about the latest connection; zero if there is none.
+type Conn struct {
 	Up         bool
 	OldestSync time.Time // when the oldest unanswered sync was sent; zero if there is none
 	Arrived    time.Time // when the latest part of a long reply arrived; zero if none did
@@ -34,24 +34,24 @@ type Step struct {
 }
 
 // Step returns what is due now. held means that there are holds, which end with the proof.
-func (u *Upkeep) Step(now time.Time, held bool, line Line) Step {
-	step := Step{Silent: latest(u.SilentUntil(), line.Arrived.Add(u.timeout))}
+func (u *Upkeep) Step(now time.Time, held bool, c Conn) Step {
+	step := Step{Silent: latest(u.SilentUntil(), c.Arrived.Add(u.timeout))}
 	step.Next = step.Silent
 	if held {
 		step.Next = soonest(step.Next, u.ValidUntil())
 	}
 	warn, next := u.warn(now)
 	step.Warn, step.Next = warn, soonest(step.Next, next)
-	if u.retained > 0 && line.Up {
-		u.stepSync(now, line, &step)
+	if u.retained > 0 && c.Up {
+		u.stepSync(now, c, &step)
 	}
 	return step
 }
 
 // stepSync adds to a step what a retained session needs on a connection that is up. An answer wakes the session.
-func (u *Upkeep) stepSync(now time.Time, line Line, step *Step) {
-	if !line.OldestSync.IsZero() {
-		overdue := latest(line.OldestSync, line.Arrived).Add(u.least / 4)
+func (u *Upkeep) stepSync(now time.Time, c Conn, step *Step) {
+	if !c.OldestSync.IsZero() {
+		overdue := latest(c.OldestSync, c.Arrived).Add(u.least / 4)
 		if !now.Before(overdue) {
 			step.Drop = true
 			return
@@ -114,8 +114,8 @@ type Warning struct {
 	call func()
 }
 
-// AddWarning makes a warning due as soon as no more than lead remains until ValidUntil, even if that is because it moved
-// back.
+// AddWarning makes a warning due as soon as no more than lead remains until ValidUntil, even if that is because it
+// moved back.
 func (u *Upkeep) AddWarning(lead time.Duration, call func()) *Warning {
 	w := &Warning{lead, call}
 	if u.warnings == nil {
