@@ -150,10 +150,12 @@ func (e *OpError) guard() (owner, permission string) {
 	switch op := strings.TrimPrefix(e.Op, "multi: "); op {
 	case "create", "delete":
 		return path.Dir(e.Path), op
-	case "get", "children", "check":
+	case "get", "exists", "children", "acl", "check":
 		return e.Path, "read"
 	case "set":
 		return e.Path, "write"
+	case "set acl":
+		return e.Path, "admin"
 	default:
 		return "", ""
 	}

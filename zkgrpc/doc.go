@@ -24,7 +24,8 @@
 //
 // [Serve] registers the server once its listener accepts connections. When the context is done, it removes the server
 // from ZooKeeper, waits for the settle time, and only then stops it. A removal that takes too long delays the stop only
-// by the time set with [WithRemoval]. Calls in progress at a drain complete as usual.
+// by the time set with [WithRemoval]. Calls in progress at a drain complete, unless they take longer than [WithGrace]
+// allows.
 //
 // # Disconnects, expiry and close
 //
@@ -54,8 +55,8 @@
 // them. However, a machine that is cut off from clients doesn't break any connection; to detect that, use keepalive on
 // the client, or a deadline.
 //
-// A server may hang while its client still answers. To detect that, use gRPC's health checks; see healthCheckConfig in
-// gRPC's service config.
+// A server may hang while its client still answers. To detect that, use gRPC's health checks: healthCheckConfig in
+// gRPC's service config, which gRPC ignores unless the program imports google.golang.org/grpc/health.
 //
 // # Cost
 //

@@ -19,8 +19,7 @@ type Ensemble struct {
 
 	noContainers     atomic.Bool
 	containerHangups atomic.Int32 // connections in a row that ended during createContainer and created no node
-	// Connections in a row that ended during removeWatches: perhaps the server does not know the request.
-	removalsLost atomic.Int32
+	removalsLost     atomic.Int32 // connections in a row that ended during removeWatches
 }
 
 // NewEnsemble returns an ensemble about which nothing is known, and fills in the options.
@@ -39,6 +38,19 @@ func (e *Ensemble) CheckSize(op, path string, size int) error {
 		}
 	}
 	return nil
+}
+
+// removesWatches reports whether the server may know removeWatches. A single lost connection proves nothing.
+func (e *Ensemble) removesWatches() bool { return e.removalsLost.Load() <= 1 }
+
+// judgeRemovals counts the connections in a row that ended during removeWatches. lost is the count from when the
+// request was made, so that all requests lost with one connection count once.
+func (e *Ensemble) judgeRemovals(lost int32, err error) {
+	if errors.Is(err, zk.ErrConnectionClosed) {
+		e.removalsLost.CompareAndSwap(lost, lost+1)
+	} else {
+		e.removalsLost.Store(0)
+	}
 }
 
 // judgeContainers counts the connections in a row that ended during createContainer and created no node. hangups is the

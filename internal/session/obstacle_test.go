@@ -104,6 +104,12 @@ func TestNoAuth_NamesTheAccessList(t *testing.T) {
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		_, _, err = c.Get(ctx, "/secure")
 		require.EqualError(t, err, "get /secure: access list of /secure forbids read: see WithAuth, WithACL")
+		_, _, err = c.Exists(ctx, "/secure") // since 3.8.4 and 3.9.2
+		require.EqualError(t, err, "exists /secure: access list of /secure forbids read: see WithAuth, WithACL")
+		_, _, err = c.ACL(ctx, "/secure")
+		require.EqualError(t, err, "acl /secure: access list of /secure forbids read: see WithAuth, WithACL")
+		_, err = c.SetACL(ctx, "/secure", zk.WorldACL(zk.PermAll), -1)
+		require.EqualError(t, err, "set acl /secure: access list of /secure forbids admin: see WithAuth, WithACL")
 		_, err = c.Children(ctx, "/secure")
 		require.EqualError(t, err, "children /secure: access list of /secure forbids read: see WithAuth, WithACL")
 		_, err = c.Set(ctx, "/secure", nil, -1)

@@ -44,7 +44,8 @@ var ErrNotStanding = errors.New("the candidate is not standing")
 // path; [ErrNotStanding] if the candidate isn't in the queue or leaves it; ErrFenced, ErrReleased or a
 // [*zkrecipes.LostError] if the term ends before Appoint returns; context.Cause(ctx), with the candidate that is still
 // ahead; ErrClosed; or the server's error. The request to stand back is an ephemeral node at Path with the suffix
-// -next; if a node that isn't ephemeral exists there, the error is zk.ErrNodeExists.
+// -next, so the client needs permission to create and delete next to the election's path, and the candidates to read
+// there; if a node that isn't ephemeral exists there, the error is zk.ErrNodeExists.
 func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participant) error {
 	if ctx == nil {
 		return e.failed(session.ErrNoContext)

@@ -79,9 +79,9 @@ var errDrained = errors.New("the member has left")
 // another member leads if it can.
 //
 // Errors: before sending any request, a nil serve function, an invalid source, or another Run of the same Shards;
-// context.Cause(ctx); ErrClosed; the server's error when the member joins; zk.ErrNoAuth, ErrForeignContender or
-// ErrSequenceExhausted, if the member has never seen a plan. The error is nil after Leave, or if everything is handed
-// over within the time set by WithLeave.
+// context.Cause(ctx); ErrClosed; the server's error when the member joins; zk.ErrNoAuth, ErrForeignContender,
+// ErrSequenceExhausted or ErrUnsupportedServer, if the member has never seen a plan. The error is nil after Leave, or
+// if everything is handed over within the time set by WithLeave.
 func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Context, s *Shard) error) error {
 	switch {
 	case serve == nil:
@@ -261,7 +261,7 @@ func (m *member) survives(err error) bool {
 	case errors.Is(err, zkrecipes.ErrClosed):
 		return false
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zkrecipes.ErrForeignContender),
-		errors.Is(err, zkrecipes.ErrSequenceExhausted):
+		errors.Is(err, zkrecipes.ErrSequenceExhausted), errors.Is(err, zkrecipes.ErrUnsupportedServer):
 		return m.generation > 0
 	}
 	return true

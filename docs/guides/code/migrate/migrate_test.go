@@ -54,3 +54,28 @@ func TestInvoices_Stops(t *testing.T) {
 		})
 	}
 }
+
+// A follower does not go on announcing a leader when the parent is gone, and every candidate with it.
+func TestFollowBesideLibkv_ParentGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		var last string
+		client := dial(t, srv, "a")
+		go func() {
+			over <- FollowBesideLibkv(ctx, client, func(leader string) { last = leader })
+		}()
+		_, err := srv.Create("/service", nil, zktest.Persistent)
+		require.NoError(t, err)
+		_, err = srv.Create("/service/leader", []byte("node-1"), zktest.Persistent)
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, "node-1", last)
+		require.NoError(t, srv.Delete("/service/leader"))
+		synctest.Wait()
+		require.Equal(t, "nobody", last)
+		cancel()
+		require.NoError(t, <-over)
+	})
+}
