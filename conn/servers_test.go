@@ -239,25 +239,6 @@ func TestEnsembleTracking_AllServersReplaced_TheHoldLivesOn(t *testing.T) {
 	}, zktest.WithFronts(7))
 }
 
-// A configuration with addresses that drop packets costs one attempt to connect. The hold survives, because the client
-// alternates between them and the servers of the connect string.
-func TestEnsembleTracking_AddressesThatLeadNowhere_TheHoldLivesOn(t *testing.T) {
-	t.Parallel()
-	for range 10 { // the order is random
-		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-			c := tracking(t, srv)
-			hold := lock(t, c)
-			require.NoError(t, srv.Set("/zookeeper/config",
-				[]byte("server.1=10.0.0.1:1:2;1\nserver.2=10.0.0.2:1:2;1\nserver.3=10.0.0.3:1:2;1\nversion=ffffffff0")))
-			for range 5 {
-				time.Sleep(time.Minute)
-				require.LessOrEqual(t, trial.After(func() { trial.Reconnect(srv, c) }), trial.Timeout/6+2*time.Millisecond)
-				require.NoError(t, hold.Err())
-			}
-		}, zktest.WithFronts(7))
-	}
-}
-
 // A configuration is ignored if its version is smaller than the newest, if it is malformed, or if it has no client
 // addresses.
 func TestEnsembleTracking_OlderOrMalformed_IsIgnored(t *testing.T) {

@@ -876,28 +876,6 @@ func TestWatch_Settle_BusyGroup(t *testing.T) {
 	}
 }
 
-// While a change settles, the previous view is not current.
-func TestWatch_Settle_NotCurrentMeanwhile(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		const quiet = 10 * time.Second
-		joined(t, srv, "a")
-		g := open(t, bubble.Dial(t, srv, "w"))
-		v := watch(t, g, group.WithSettle(quiet, time.Minute))
-		time.Sleep(time.Minute)
-		require.Len(t, v.all(), 1)
-		changed := time.Now()
-		joined(t, srv, "b")
-		require.Len(t, v.all(), 2)
-		require.False(t, v.last().Current)
-		require.Equal(t, []string{"a"}, ids(v.last()))
-		require.False(t, v.last().AsOf.After(changed))
-		time.Sleep(quiet)
-		require.Len(t, v.all(), 3)
-		require.True(t, v.last().Current)
-		require.Equal(t, []string{"a", "b"}, ids(v.last()))
-	})
-}
-
 // A change was undone before its event was read. If another follows soon, its read is postponed, and the caller learns
 // at once that the view is not current.
 func TestWatch_Settle_PutOff_IsNotCurrent(t *testing.T) {

@@ -136,24 +136,6 @@ func TestLock_ForeignChildren_AreSkippedAndReportedOnce(t *testing.T) {
 	})
 }
 
-func TestLock_TwoSessions_OneHoldsAndReleasePassesOn(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		first := lock(t, newMutex(t, a))
-		second := bubble.Start(t.Context(), newMutex(t, b).Lock)
-		second.Waits(t)
-		require.NoError(t, first.Check(t.Context()))
-		require.NoError(t, first.Release(t.Context()))
-		h := second.Granted(t, 0)
-		require.ErrorIs(t, first.Err(), zkrecipes.ErrReleased)
-		require.ErrorIs(t, context.Cause(first.Context()), zkrecipes.ErrReleased)
-		require.ErrorIs(t, first.Check(t.Context()), zkrecipes.ErrReleased)
-		require.NoError(t, first.Release(t.Context()), "again")
-		require.NoError(t, h.Err())
-		require.NoError(t, h.Release(t.Context()))
-		bubble.Clean(t, srv, path)
-	})
-}
-
 func TestLock_Cost_IsAsPromised(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m, other := newMutex(t, a), newMutex(t, b)

@@ -559,17 +559,6 @@ func TestForeign_IsLoggedOnce(t *testing.T) {
 	})
 }
 
-// TestForeign_Close checks that Close leaves the other client's node.
-func TestForeign_Close(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		foreign(t, srv, "theirs")
-		n := keep(t, srv, "ours")
-		synctest.Wait()
-		require.NoError(t, n.Close(t.Context()))
-		require.True(t, srv.Exists(path))
-	})
-}
-
 // A node that the application itself creates at the path is not ours either.
 func TestForeign_InOurSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
