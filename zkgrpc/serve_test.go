@@ -68,7 +68,7 @@ func TestServe_CutsOffCallsAfterTheGrace(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		s.drain()
-		require.ErrorContains(t, <-s.result, "calls were cut off: they had not ended after 7s")
+		require.ErrorContains(t, <-s.result, "calls were cut off: they had not finished after 7s")
 		require.Equal(t, 7*time.Second, time.Since(began))
 		require.Equal(t, codes.Unavailable, status.Code(<-result))
 	})
@@ -319,7 +319,6 @@ func TestServe_BadInput(t *testing.T) {
 			"function is nil": func() error {
 				return zkgrpc.Serve(t.Context(), s, w.listen(i), d, i, zkgrpc.WithRegistered(nil))
 			},
-			"option 0 is nil": func() error { return zkgrpc.Serve(t.Context(), s, w.listen(i), d, i, nil) },
 			"removal 0s: want": func() error {
 				return zkgrpc.Serve(t.Context(), s, w.listen(i), d, i, zkgrpc.WithRemoval(0))
 			},

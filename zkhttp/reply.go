@@ -11,7 +11,7 @@ import (
 // view answers a request with a status and a body.
 type view func(r *http.Request) (status int, body any)
 
-const noElection = "the election is nil: want one made by election.New"
+const noElection = "the election is nil: create one with election.New"
 
 // need panics where a handler is created without what it needs, as net/http does for a nil handler. Otherwise
 // the first request would panic.
@@ -40,7 +40,7 @@ type failure struct {
 func reply(w http.ResponseWriter, status int, body any) {
 	text, err := json.Marshal(body)
 	if err != nil { // such as a time after the year 9999, which a server may send
-		reply(w, http.StatusInternalServerError, failure{err.Error()}) // has text alone, and thus no such error
+		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

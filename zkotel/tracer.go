@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/recipe"
 )
 
 // Option configures [New].
@@ -46,7 +45,11 @@ func WithRequests() Option {
 // Errors: those of the options.
 func New(opts ...Option) (*zkrecipes.Tracer, error) {
 	c := config{provider: otel.GetTracerProvider()}
-	if err := recipe.Apply(&c, opts); err != nil {
+	var errs []error
+	for _, opt := range opts {
+		errs = append(errs, opt(&c))
+	}
+	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("zkotel: %w", err)
 	}
 	t := &tracer{c.provider.Tracer("github.com/zkrecipes/zkrecipes/zkotel")}

@@ -10,22 +10,11 @@ import (
 const maxIdle = 1000
 
 // labels are those of clients, and those that faults name.
-type labels struct {
-	clients, faults map[string]bool
-	noSession       bool // a fault names session 0
-}
+type labels struct{ clients, faults map[string]bool }
 
 func (l *labels) dialed(label string) { note(&l.clients, label) }
 
-func (l *labels) named(who Who) {
-	switch who.by {
-	case byLabel:
-		note(&l.faults, who.label)
-	case bySession:
-		l.noSession = l.noSession || who.session == 0
-	default:
-	}
-}
+func (l *labels) named(who Who) { note(&l.faults, who.label) }
 
 func note(set *map[string]bool, label string) {
 	if *set == nil {
@@ -45,13 +34,10 @@ func (s *Server) idle() (faults []string) {
 	s.lock()
 	defer s.unlock()
 	for _, label := range slices.Sorted(maps.Keys(s.labels.faults)) {
-		if !s.labels.clients[label] {
-			faults = append(faults, fmt.Sprintf("no client had the label %q, which a fault names: want one of %q", label,
+		if label != "" && !s.labels.clients[label] {
+			faults = append(faults, fmt.Sprintf("no client had the label %q that a fault names: want one of %q", label,
 				slices.Sorted(maps.Keys(s.labels.clients))))
 		}
-	}
-	if s.labels.noSession {
-		faults = append(faults, "no client has session 0, which a fault names: did SessionOf find none?")
 	}
 	return faults
 }
@@ -62,12 +48,11 @@ func (m Match) String() string {
 	if m.Path != "" {
 		text += " " + m.Path
 	}
-	switch m.From.by {
-	case byLabel:
+	switch {
+	case m.From.label != "":
 		text += fmt.Sprintf(" of %q", m.From.label)
-	case bySession:
+	case m.From.session != 0:
 		text += fmt.Sprintf(" of session %#x", uint64(m.From.session))
-	default:
 	}
 	if m.Where != nil {
 		text += " with a condition"

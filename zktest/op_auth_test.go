@@ -40,17 +40,6 @@ func TestWithDigest_Nil_SchemeIsUnknown(t *testing.T) {
 	})
 }
 
-// TestWithRequiredAuth_Fail_AnswersItsError: also to a client that has not authenticated, such as one that is about to.
-func TestWithRequiredAuth_Fail_AnswersItsError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory(), WithRequiredAuth("digest"))
-		r := attachRaw(t, s, "", 10*time.Second)
-		s.Intercept(Match{Op: OpAuth}, Fail(CodeThrottled))
-		require.Equal(t, CodeThrottled, r.do(OpAuth, digestBody("bob:secret")))
-		require.Equal(t, CodeOK, r.do(OpAuth, digestBody("bob:secret")))
-	})
-}
-
 func TestWithRequiredAuth_RefusesOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithRequiredAuth("digest"))
@@ -102,7 +91,7 @@ func TestOptions_OfAuthentication_AreChecked(t *testing.T) {
 		`scheme "sasl" cannot be required`:   {WithRequiredAuth("sasl")},
 		`scheme "x509" cannot be required`:   {WithRequiredAuth("x509")},
 		`scheme "digest" cannot be required`: {WithRequiredAuth("digest"), WithDigest(nil)},
-		`super user "root" of SASL is none of WithSASLUs`: {
+		`SASL super user "root" is not one of WithSASLUs`: {
 			WithSASLUsers(map[string]string{"bob": "x"}),
 			WithSASLSuperUsers("root"),
 		},

@@ -97,7 +97,7 @@ func TestReconfigure_FollowerLeaves_ServesUntilItStops(t *testing.T) {
 
 		fronts[0].Stop()
 		r.closed()
-		require.ErrorContains(t, fronts[0].Start(), "start 127.0.0.1:1: it is no member of the ensemble")
+		require.ErrorContains(t, fronts[0].Start(), "start 127.0.0.1:1: it is not a member of the ensemble")
 		_, err := s.DialAs("")(t.Context(), "tcp", fronts[0].Addr())
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		require.True(t, s.Exists("/e"))
@@ -144,16 +144,11 @@ func TestReconfigure_LeaderLeaves_AnotherOneLeads(t *testing.T) {
 
 func TestReconfigure_Errors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refused := func(err error, code Code, advice string) {
-			t.Helper()
-			require.ErrorIs(t, err, code)
-			require.ErrorContains(t, err, advice)
-		}
 		s := Run(t, InMemory(), WithFronts(4), WithReconfig())
-		refused(s.Reconfigure(s.Fronts()[0]), CodeBadArguments, "want at least two fronts")
+		require.Equal(t, CodeBadArguments, s.Reconfigure(s.Fronts()[0]))
 		s.Fronts()[0].Stop()
-		refused(s.Reconfigure(s.Fronts()[:2]...), CodeNewConfigNoQuorum, "want fronts most of which are running")
-		refused(Run(t, InMemory(), WithFronts(4)).Reconfigure(), CodeReconfigDisabled, "want WithReconfig")
-		refused(Run(t, InMemory(), WithReconfig()).Reconfigure(), CodeUnimplemented, "want WithFronts")
+		require.Equal(t, CodeNewConfigNoQuorum, s.Reconfigure(s.Fronts()[:2]...))
+		require.Equal(t, CodeReconfigDisabled, Run(t, InMemory(), WithFronts(4)).Reconfigure())
+		require.Equal(t, CodeUnimplemented, Run(t, InMemory(), WithReconfig()).Reconfigure())
 	})
 }

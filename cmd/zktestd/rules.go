@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -16,8 +15,7 @@ import (
 // rule is a rule of the server together with the command that created it.
 type rule struct {
 	*zktest.Rule
-	text  string
-	times int // number of requests that it is for; below 0 for all
+	text string
 }
 
 // action parses the arguments before the RULE and returns the remaining words.
@@ -44,10 +42,7 @@ func duration(word string) (time.Duration, error) {
 
 func failure(args []string) (zktest.Action, []string, error) {
 	code, err := readCode(args[0])
-	if err != nil {
-		return zktest.Action{}, nil, err
-	}
-	return zktest.Fail(code), args[1:], nil
+	return zktest.Fail(code), args[1:], err
 }
 
 // readCode parses an error code: its number, or its name with dashes.
@@ -82,7 +77,7 @@ func ruled(of action) func(*call) error {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.rules = append(c.rules, &rule{c.srv.Intercept(m, a), c.line, cmp.Or(m.Times, 1)})
+		c.rules = append(c.rules, &rule{c.srv.Intercept(m, a), c.line})
 		c.reply(map[string]int{"rule": len(c.rules)})
 		return nil
 	}
@@ -97,9 +92,7 @@ func (d *daemon) match(words []string) (m zktest.Match, err error) {
 			err = matchOp(&m, word)
 		case key == "path":
 			m.Path = value
-			if _, err = regexp.Compile(value); err != nil {
-				err = fmt.Errorf("path %q: %w", value, err)
-			}
+			_, err = regexp.Compile(value)
 		case key == "from":
 			m.From, err = d.who(value)
 		case key == "skip":
@@ -111,7 +104,7 @@ func (d *daemon) match(words []string) (m zktest.Match, err error) {
 				err = fmt.Errorf("times %q: want a number from 1, or all", value)
 			}
 		default:
-			err = fmt.Errorf("%q is no part of a RULE: want [OPERATION] [path=REGEXP] [from=WHO] [skip=N] [times=N|all]", word)
+			err = fmt.Errorf("%q is not part of a RULE: want [OPERATION] [path=REGEXP] [from=WHO] [skip=N] [times=N|all]", word)
 		}
 		if err != nil {
 			return m, err
@@ -181,7 +174,7 @@ func (d *daemon) rule(word string) (*rule, error) {
 	defer d.mu.Unlock()
 	n, err := strconv.Atoi(word)
 	if err != nil || n < 1 || n > len(d.rules) {
-		return nil, fmt.Errorf("no rule %s: the command rules lists them", word)
+		return nil, fmt.Errorf("no rule %s: the command rules lists all rules", word)
 	}
 	return d.rules[n-1], nil
 }
@@ -199,18 +192,11 @@ func await(c *call) error {
 	defer late.Stop()
 	select {
 	case <-r.Done():
-		if hits := r.Hits(); hits < r.times {
-			return fmt.Errorf("rule %s was removed after %d of %d hits", c.args[0], hits, r.times)
-		}
 		return nil
 	case <-late.C:
-		err := fmt.Errorf("rule %s has hit %d times in %v", c.args[0], r.Hits(), limit)
-		if r.times < 0 {
-			err = fmt.Errorf("%w: with times=all it is never done", err)
-		}
-		return err
+		return fmt.Errorf("rule %s has matched %d times in %v", c.args[0], r.Hits(), limit)
 	case <-c.quit:
-		return errors.New("the server ends")
+		return errors.New("the server is stopping")
 	}
 }
 

@@ -39,7 +39,7 @@ func (l *Listing) Run(ctx context.Context) {
 			failed = 0
 		default:
 			if failed++; failed == 1 {
-				l.Log.Info("the check fails", "listed", at != nil, "error", err)
+				l.Log.Info("the check failed", "listed", at != nil, "error", err)
 			}
 		}
 		switch {
@@ -79,7 +79,7 @@ func (l *Listing) begin(ctx context.Context) *attempt {
 			l.said = ""
 		case !errors.Is(at.err, context.Canceled) && l.said != at.err.Error():
 			l.said = at.err.Error()
-			l.Log.Warn("cannot list the program, it is tried again", "error", at.err)
+			l.Log.Warn("cannot list the program, retrying", "error", at.err)
 		}
 	}()
 	return at
@@ -110,7 +110,7 @@ func (l *Listing) takeOut(a *attempt) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.Farewell)
 	defer cancel()
 	if err := a.registration.Close(ctx); err != nil {
-		l.Log.Warn("no server has said yet that the program is taken out", "path", a.registration.Path(), "error", err)
+		l.Log.Warn("no server has confirmed yet that the program was taken out", "path", a.registration.Path(), "error", err)
 		return
 	}
 	l.Log.Info("taken out", "path", a.registration.Path())
