@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Names that all ZooKeeper servers use. Source: ZooKeeperSaslServer, SecurityUtils.
@@ -41,7 +43,7 @@ func DigestFunc(user string, password func(ctx context.Context) (string, error))
 	if user == "" || password == nil {
 		return nil, errors.New("sasl: DIGEST-MD5 needs a user and a password")
 	}
-	if strings.ContainsFunc(user, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }) {
+	if !utf8.ValidString(user) || strings.ContainsFunc(user, unicode.IsControl) {
 		return nil, errors.New("sasl: the user has control characters, or is not UTF-8")
 	}
 	return &digest{user, password}, nil

@@ -165,10 +165,12 @@ func TestDigestFunc_BadInput(t *testing.T) {
 	good := func(context.Context) (string, error) { return "secret", nil }
 	_, err := DigestFunc("bob", nil)
 	require.ErrorContains(t, err, "sasl: ")
-	for _, user := range []string{"", "b\x00b", "b\xffb"} {
+	for _, user := range []string{"", "b\x00b", "b\xffb", "b\x7fb", "b\u0085b"} {
 		_, err := DigestFunc(user, good)
 		require.ErrorContains(t, err, "sasl: ")
 	}
+	_, err = DigestFunc("b\ufffdb", good)
+	require.NoError(t, err, "that is UTF-8, however it came about")
 }
 
 func TestDigest_PrintsNoPassword(t *testing.T) {

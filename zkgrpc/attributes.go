@@ -37,7 +37,7 @@ func from(a *attributes.Attributes) (discovery.Instance, bool) {
 }
 
 // Weight returns the weight that an instance declares in its metadata "weight". If there is none, or it is not a whole
-// number, Weight returns its second argument. An instance with weight 0 should receive no calls.
+// number from 0 to 4294967295, Weight returns its second argument. An instance with weight 0 should receive no calls.
 func Weight(i discovery.Instance, otherwise uint32) uint32 {
 	weight, err := strconv.ParseUint(i.Metadata["weight"], 10, 32)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/recipes/discovery"
 )
 
@@ -66,10 +67,7 @@ func WithTLSPort() Option {
 // call.
 func NewResolver(d *discovery.Discovery, opts ...Option) (resolver.Builder, error) {
 	b := &builder{discovery: d, log: slog.Default()}
-	var errs []error
-	for _, opt := range opts {
-		errs = append(errs, opt(b))
-	}
+	errs := []error{recipe.Apply(b, opts)}
 	if d == nil {
 		errs = append(errs, errors.New("discovery is nil: create one with discovery.New"))
 	}

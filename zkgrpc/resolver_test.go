@@ -391,6 +391,8 @@ func TestNewResolver_BadInput(t *testing.T) {
 		require.ErrorContains(t, err, "zkgrpc: discovery is nil")
 		_, err = zkgrpc.NewResolver(open(t, w.caller), zkgrpc.WithLogger(nil))
 		require.ErrorContains(t, err, "the logger is nil")
+		_, err = zkgrpc.NewResolver(open(t, w.caller), nil)
+		require.ErrorContains(t, err, "option 0 is nil")
 		for _, target := range []string{"zk:///", "zk://host/orders", "zk://host:2181/orders"} {
 			u, err := url.Parse(target)
 			require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/recipes/discovery"
 )
 
@@ -142,10 +143,7 @@ func Serve(
 func (s *serving) check(
 	listener net.Listener, d *discovery.Discovery, i *discovery.Instance, opts []ServeOption,
 ) error {
-	var errs []error
-	for _, opt := range opts {
-		errs = append(errs, opt(s))
-	}
+	errs := []error{recipe.Apply(s, opts)}
 	if s.server == nil {
 		errs = append(errs, errors.New("server is nil: create one with grpc.NewServer"))
 	}

@@ -319,6 +319,7 @@ func TestServe_BadInput(t *testing.T) {
 			"function is nil": func() error {
 				return zkgrpc.Serve(t.Context(), s, w.listen(i), d, i, zkgrpc.WithRegistered(nil))
 			},
+			"option 0 is nil": func() error { return zkgrpc.Serve(t.Context(), s, w.listen(i), d, i, nil) },
 			"removal 0s: want": func() error {
 				return zkgrpc.Serve(t.Context(), s, w.listen(i), d, i, zkgrpc.WithRemoval(0))
 			},

@@ -40,7 +40,7 @@ type failure struct {
 func reply(w http.ResponseWriter, status int, body any) {
 	text, err := json.Marshal(body)
 	if err != nil { // such as a time after the year 9999, which a server may send
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		reply(w, http.StatusInternalServerError, failure{err.Error()}) // has text alone, and thus no such error
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,9 +20,14 @@ func environmentConfig() string { return cmp.Or(os.Getenv("KRB5_CONFIG"), "/etc/
 // does not support the directive that includes another file, and uses the last of two sections with the same name.
 func readConfig(names string) (*config.Config, error) {
 	s := sections{lines: map[string][]string{}}
-	for _, name := range filepath.SplitList(names) {
-		if err := s.read(name, 0); err != nil {
-			return nil, fmt.Errorf("krb5.conf: %w", err)
+	var skipped []error
+	list := filepath.SplitList(names)
+	for _, name := range list {
+		switch err := s.read(name, 0); {
+		case unavailable(name, err) && len(skipped) < len(list)-1:
+			skipped = append(skipped, err)
+		case err != nil:
+			return nil, fmt.Errorf("krb5.conf: %w", errors.Join(append(skipped, err)...))
 		}
 	}
 	slices.Reverse(s.lines["libdefaults"]) // the first of two values counts, but gokrb5 uses the last
@@ -35,6 +41,16 @@ func readConfig(names string) (*config.Config, error) {
 		return nil, fmt.Errorf("krb5.conf %s: %w", names, err)
 	}
 	return c, nil
+}
+
+// unavailable reports whether err means that the file of this name, not one that it includes, is missing or cannot be
+// read. MIT's library skips such files, unless all of them are.
+//
+// Source: profile_init_flags.
+func unavailable(name string, err error) bool {
+	var failed *fs.PathError
+	return errors.As(err, &failed) && failed.Path == name &&
+		(errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission))
 }
 
 // sections has the lines of a configuration by the name of their section.

@@ -107,6 +107,23 @@ func TestReadConfig(t *testing.T) {
 	}
 }
 
+// Of several files, those that cannot be read are skipped, as by MIT's library. The same does not apply to included ones.
+func TestReadConfig_FilesThatAreMissing(t *testing.T) {
+	t.Parallel()
+	const list = string(os.PathListSeparator)
+	good, include := file(t, "krb5.conf", configText), file(t, "include", "include /nonexistent\n")
+	for _, names := range []string{"/nonexistent" + list + good, good + list + "/nonexistent" + list + "/none"} {
+		c, err := readConfig(names)
+		require.NoError(t, err)
+		require.Equal(t, "TEST.LOCAL", c.LibDefaults.DefaultRealm)
+	}
+	for _, names := range []string{"/nonexistent", "/none" + list + "/nonexistent", good + list + include} {
+		_, err := readConfig(names)
+		require.ErrorContains(t, err, "krb5.conf: open /none")
+		require.ErrorContains(t, err, "/nonexistent")
+	}
+}
+
 func TestParsePrincipal(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]principal{

@@ -12,8 +12,9 @@
 //     linked to the acquisition's span. It is the span of the hold's context, so work with that context appears below
 //     it. Its status is an error if the hold was lost.
 //   - "zookeeper create", and likewise for the other operations, only with [WithRequests]: one request. Its parent is
-//     the span of its context, usually an acquisition or a hold. A request without a recording parent gets no span,
-//     so the heartbeat creates none. Its status is an error, unless the answer is one that callers expect: no-node,
+//     the span of its context, usually an acquisition or a hold. A request without a recording parent gets no span.
+//     The parent of the heartbeat is the span of the context that was passed to Dial, so it creates spans only while
+//     that one has not ended. Its status is an error, unless the answer is one that callers expect: no-node,
 //     node-exists, bad-version, not-empty.
 //
 // The recipe is mutex, rwlock-read, rwlock-write, semaphore, election or barrier.

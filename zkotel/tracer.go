@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 )
 
 // Option configures [New].
@@ -45,11 +46,7 @@ func WithRequests() Option {
 // Errors: those of the options.
 func New(opts ...Option) (*zkrecipes.Tracer, error) {
 	c := config{provider: otel.GetTracerProvider()}
-	var errs []error
-	for _, opt := range opts {
-		errs = append(errs, opt(&c))
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := recipe.Apply(&c, opts); err != nil {
 		return nil, fmt.Errorf("zkotel: %w", err)
 	}
 	t := &tracer{c.provider.Tracer("github.com/zkrecipes/zkrecipes/zkotel")}

@@ -27,13 +27,15 @@ type world struct {
 	client *conn.Client
 	spans  *tracetest.SpanRecorder
 	tracer trace.Tracer // of the program
+
+	provider *sdk.TracerProvider
 }
 
 func newWorld(t *testing.T, opts ...zkotel.Option) *world {
 	t.Helper()
 	w := &world{srv: zktest.Run(t, zktest.InMemory()), spans: tracetest.NewSpanRecorder()}
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(w.spans))
-	w.tracer = provider.Tracer("program")
+	w.provider, w.tracer = provider, provider.Tracer("program")
 	tracer, err := zkotel.New(append(opts, zkotel.WithTracerProvider(provider))...)
 	require.NoError(t, err)
 	w.client = bubble.Dial(t, w.srv, "a", conn.WithTracer(tracer))
@@ -225,6 +227,29 @@ func TestTracer_Requests_AreBelowWhatSendsThem(t *testing.T) {
 	})
 }
 
+// The heartbeat has the context of Dial. A program may pass one whose span lasts.
+func TestTracer_Heartbeat_IsBelowTheSpanOfDial_WhileThatLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, zkotel.WithRequests())
+		tracer, err := zkotel.New(zkotel.WithRequests(), zkotel.WithTracerProvider(w.provider))
+		require.NoError(t, err)
+		ctx, dialing := w.tracer.Start(t.Context(), "dialing")
+		client, err := conn.Dial(ctx, w.srv.Addr(), conn.WithDialer(w.srv.DialAs("b")), conn.WithTracer(tracer))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = client.Close() }) // always nil
+		m, err := mutex.New(client, "/lock")
+		require.NoError(t, err)
+		_, err = m.Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		beats := w.ended("zookeeper sync")
+		require.Equal(t, dialing.SpanContext().SpanID(), beats[len(beats)-1].Parent().SpanID())
+		dialing.End()
+		time.Sleep(time.Minute)
+		require.Len(t, w.ended("zookeeper sync"), len(beats))
+	})
+}
+
 func TestTracer_WithoutWithRequests_MakesNoSpansOfThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -239,6 +264,8 @@ func TestTracer_WithoutWithRequests_MakesNoSpansOfThem(t *testing.T) {
 func TestNew_BadOptions(t *testing.T) {
 	_, err := zkotel.New(zkotel.WithTracerProvider(nil))
 	require.ErrorContains(t, err, "tracer provider: nil")
+	_, err = zkotel.New(nil)
+	require.ErrorContains(t, err, "option 0 is nil")
 	_, err = zkotel.New()
 	require.NoError(t, err)
 }

@@ -1,8 +1,10 @@
 package zkprom
 
 import (
-	"errors"
 	"fmt"
+	"math"
+
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 )
 
 // Option configures [New].
@@ -21,11 +23,7 @@ func newConfig(opts []Option) (config, error) {
 		hold:     []float64{.001, .005, .025, .1, .5, 1, 5, 15, 60, 300, 1800, 7200, 43200, 86400},
 		request:  []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 	}
-	var errs []error
-	for _, opt := range opts {
-		errs = append(errs, opt(&c))
-	}
-	return c, errors.Join(errs...)
+	return c, recipe.Apply(&c, opts)
 }
 
 // WithPaths adds the label path, the path of the queue, to the metrics of acquisitions and holds; it is off by default.
@@ -52,27 +50,27 @@ func WithMaxNames(n int) Option {
 // WithAcquireBuckets sets the upper bounds of the buckets of zkrecipes_acquire_seconds, in seconds; the default
 // ranges from 1 ms to half an hour.
 func WithAcquireBuckets(bounds ...float64) Option {
-	return func(c *config) error { return setBuckets(&c.acquire, bounds) }
+	return func(c *config) error { return setBuckets("acquire", &c.acquire, bounds) }
 }
 
 // WithHoldBuckets is like [WithAcquireBuckets], for zkrecipes_hold_seconds; the default ranges from 1 ms to a day.
 func WithHoldBuckets(bounds ...float64) Option {
-	return func(c *config) error { return setBuckets(&c.hold, bounds) }
+	return func(c *config) error { return setBuckets("hold", &c.hold, bounds) }
 }
 
 // WithRequestBuckets is like [WithAcquireBuckets], for zkrecipes_request_seconds; the default ranges from 0.5 ms to
 // 10 seconds.
 func WithRequestBuckets(bounds ...float64) Option {
-	return func(c *config) error { return setBuckets(&c.request, bounds) }
+	return func(c *config) error { return setBuckets("request", &c.request, bounds) }
 }
 
-func setBuckets(to *[]float64, bounds []float64) error {
+func setBuckets(of string, to *[]float64, bounds []float64) error {
 	if len(bounds) == 0 {
-		return errors.New("buckets: want at least one bound")
+		return fmt.Errorf("%s buckets: want one bound or more", of)
 	}
-	for i := 1; i < len(bounds); i++ {
-		if !(bounds[i-1] < bounds[i]) {
-			return fmt.Errorf("buckets %v: want increasing bounds", bounds)
+	for i := range bounds {
+		if math.IsNaN(bounds[i]) || i > 0 && bounds[i-1] >= bounds[i] {
+			return fmt.Errorf("%s buckets %v: want bounds that grow", of, bounds)
 		}
 	}
 	*to = append([]float64(nil), bounds...)

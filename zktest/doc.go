@@ -37,7 +37,7 @@
 //	srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^/locks/"}, zktest.DropReply()) // applied, never answered
 //	srv.Expire(srv.SessionOf("a"))                  // on the server, as its timeout would
 //	srv.Stall(zktest.Label("a"), zktest.ToServer)   // no byte of this client arrives
-//	srv.Cut(zktest.Everyone)                        // reset all connections
+//	srv.Cut(zktest.Everyone)                        // end all connections at once
 //	srv.Restart()                                   // all sessions get a full timeout again
 //	srv.SetWriteLatency(10 * time.Millisecond)      // writes take as long as on a slow disk
 //	srv.StopListening()                             // new connections are refused, until srv.Listen(srv.Addr())

@@ -16,21 +16,39 @@ import (
 
 // Who selects clients: by [Label], by [Session], or [Everyone].
 type Who struct {
+	by      criterion
 	label   string
 	session int64
 }
 
+// criterion is what a [Who] looks at.
+type criterion int
+
+const (
+	byNothing criterion = iota
+	byLabel
+	bySession
+)
+
 // Everyone selects all clients.
 var Everyone Who
 
-// Label selects all connections with the label, including later ones.
-func Label(label string) Who { return Who{label: label} }
+// Label selects all connections with the label, including later ones. The empty label selects those without one.
+func Label(label string) Who { return Who{by: byLabel, label: label} }
 
-// Session selects the session's connection, now or later.
-func Session(id int64) Who { return Who{session: id} }
+// Session selects the session's connection, now or later. Session 0, which [Server.SessionOf] returns for a client that
+// has none, selects no connection.
+func Session(id int64) Who { return Who{by: bySession, session: id} }
 
 func (w Who) includes(label string, session int64) bool {
-	return (w.label == "" || w.label == label) && (w.session == 0 || w.session == session)
+	switch w.by {
+	case byLabel:
+		return w.label == label
+	case bySession:
+		return w.session != 0 && w.session == session
+	default:
+		return true
+	}
 }
 
 // Request is a request that [Server.Intercept] can match.
@@ -107,28 +125,51 @@ func Ignore() Action { return Action{kind: actIgnore} }
 // Delay serves the request later. Later requests on the connection wait behind it.
 func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 
-// DelayUntil is like [Delay], but waits until the channel is closed.
-func DelayUntil(ch <-chan struct{}) Action { return Action{kind: actDelay, until: ch} }
+// DelayUntil is like [Delay], but waits until the channel is closed. It panics if the channel is nil.
+func DelayUntil(ch <-chan struct{}) Action {
+	need(ch != nil, "DelayUntil: the channel is nil")
+	return Action{kind: actDelay, until: ch}
+}
 
 // HoldReply applies the request immediately and answers it later. Later replies and events on the connection wait
 // behind the answer.
 func HoldReply(d time.Duration) Action { return Action{kind: actHold, delay: d} }
 
-// HoldReplyUntil is like [HoldReply], but waits until the channel is closed.
-func HoldReplyUntil(ch <-chan struct{}) Action { return Action{kind: actHold, until: ch} }
+// HoldReplyUntil is like [HoldReply], but waits until the channel is closed. It panics if the channel is nil.
+func HoldReplyUntil(ch <-chan struct{}) Action {
+	need(ch != nil, "HoldReplyUntil: the channel is nil")
+	return Action{kind: actHold, until: ch}
+}
 
 // Fail answers with the error and does not apply the request. A handshake is answered as if the session had expired.
-func Fail(code Code) Action { return Action{kind: actFail, code: code} }
+// Fail panics if the code is [CodeOK].
+func Fail(code Code) Action {
+	need(code != CodeOK, "Fail: CodeOK is no error: want another code, or Proceed")
+	return Action{kind: actFail, code: code}
+}
 
-// Before calls fn and then serves the request. The function may use the server. It may also block, in which case the
-// connection waits.
-func Before(fn func(Request)) Action { return Action{kind: actBefore, fn: fn} }
+// Before calls fn and then serves the request. The function may use the server, except for [Server.Close], which waits
+// for it. It may also block, in which case the connection waits, and so does Close. Before panics if fn is nil.
+func Before(fn func(Request)) Action {
+	need(fn != nil, "Before: the function is nil")
+	return Action{kind: actBefore, fn: fn}
+}
 
-// After serves the request and calls fn before the answer is sent. The function may use the server, and it may block.
-func After(fn func(Request)) Action { return Action{kind: actAfter, fn: fn} }
+// After is like [Before], but serves the request first, and calls fn before the answer is sent.
+func After(fn func(Request)) Action {
+	need(fn != nil, "After: the function is nil")
+	return Action{kind: actAfter, fn: fn}
+}
 
 // Forbid serves the request and reports a violation.
 func Forbid() Action { return Action{kind: actForbid} }
+
+// need panics where an action is made that could not act, rather than when a request meets it.
+func need(ok bool, what string) {
+	if !ok {
+		panic("zktest." + what)
+	}
+}
 
 // Rule is a [Match] with its [Action]. It is in effect until it has matched Match.Times requests or is removed.
 type Rule struct {

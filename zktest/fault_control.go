@@ -23,7 +23,8 @@ type stall struct {
 }
 
 // Stall stops traffic in the given direction: connections stay open, but neither bytes nor the end of a connection
-// arrive, and dialing blocks. After [Server.Heal] the bytes arrive, because TCP retransmits them.
+// arrive, and dialing in memory blocks. On a socket the operating system still accepts connections. After [Server.Heal]
+// the bytes arrive, because TCP retransmits them.
 func (s *Server) Stall(who Who, dir Direction) {
 	s.lock()
 	defer s.unlock()
@@ -67,7 +68,8 @@ func (s *Server) stalled(label string) bool {
 	return slices.ContainsFunc(s.stalls, func(x stall) bool { return x.who.includes(label, 0) })
 }
 
-// Cut resets connections, so queued bytes are lost. It returns the number of connections.
+// Cut closes connections at once, so queued bytes are lost, and clients read the end of the stream. It returns the
+// number of connections.
 func (s *Server) Cut(who Who) int {
 	s.lock()
 	defer s.unlock()
@@ -86,9 +88,10 @@ func (s *Server) Cut(who Who) int {
 func (s *Server) CutAll() int { return s.Cut(Everyone) }
 
 // Refuse closes new connections immediately, until you call [Server.Accept]; [Server.Heal] ends only stalls. Existing
-// connections stay open. Because a new connection has no session yet, Refuse takes only [Everyone] or [Label]. A client
-// on a socket has the label of [Server.ServeAs], or none.
+// connections stay open. Because a new connection has no session yet, Refuse takes only [Everyone] or [Label], and
+// panics for a [Session]. A client on a socket has the label of [Server.ServeAs], or none.
 func (s *Server) Refuse(who Who) {
+	need(who.by != bySession, "Refuse: a new connection has no session: want Everyone or a Label")
 	s.lock()
 	defer s.unlock()
 	s.labels.named(who)

@@ -10,11 +10,22 @@ import (
 const maxIdle = 1000
 
 // labels are those of clients, and those that faults name.
-type labels struct{ clients, faults map[string]bool }
+type labels struct {
+	clients, faults map[string]bool
+	noSession       bool // a fault names session 0
+}
 
 func (l *labels) dialed(label string) { note(&l.clients, label) }
 
-func (l *labels) named(who Who) { note(&l.faults, who.label) }
+func (l *labels) named(who Who) {
+	switch who.by {
+	case byLabel:
+		note(&l.faults, who.label)
+	case bySession:
+		l.noSession = l.noSession || who.session == 0
+	default:
+	}
+}
 
 func note(set *map[string]bool, label string) {
 	if *set == nil {
@@ -34,10 +45,13 @@ func (s *Server) idle() (faults []string) {
 	s.lock()
 	defer s.unlock()
 	for _, label := range slices.Sorted(maps.Keys(s.labels.faults)) {
-		if label != "" && !s.labels.clients[label] {
-			faults = append(faults, fmt.Sprintf("no client had the label %q that a fault names: want one of %q", label,
+		if !s.labels.clients[label] {
+			faults = append(faults, fmt.Sprintf("no client had the label %q, which a fault names: want one of %q", label,
 				slices.Sorted(maps.Keys(s.labels.clients))))
 		}
+	}
+	if s.labels.noSession {
+		faults = append(faults, "no client has session 0, which a fault names: did SessionOf find none?")
 	}
 	return faults
 }
@@ -48,11 +62,12 @@ func (m Match) String() string {
 	if m.Path != "" {
 		text += " " + m.Path
 	}
-	switch {
-	case m.From.label != "":
+	switch m.From.by {
+	case byLabel:
 		text += fmt.Sprintf(" of %q", m.From.label)
-	case m.From.session != 0:
+	case bySession:
 		text += fmt.Sprintf(" of session %#x", uint64(m.From.session))
+	default:
 	}
 	if m.Where != nil {
 		text += " with a condition"

@@ -47,13 +47,15 @@ func TestRun_LogsFaultsThatDidNothing(t *testing.T) {
 		_, err := srv.DialAs("c")(t.Context(), "tcp", "")
 		require.Error(t, err, "it is known, and refused")
 		require.Zero(t, srv.Cut(Label("A")))
+		require.Zero(t, srv.Cut(Session(srv.SessionOf("A"))))
 		require.Equal(t, 1, srv.Cut(Everyone))
 		logged := e.end()
-		require.Len(t, logged, 6)
+		require.Len(t, logged, 7)
 		for i, want := range []string{
 			`the rule create ^/typo$ of "a" hit no request: 0 matched`, `the rule create ^/removed$ hit no request`,
 			`the rule create after 5 hit no request: 1 matched`, `the rule sync of "b" hit no request`,
-			`no client had the label "A" that a fault names: want one of ["a" "c"]`, `no client had the label "b"`,
+			`no client had the label "A", which a fault names: want one of ["a" "c"]`, `no client had the label "b"`,
+			"no client has session 0, which a fault names: did SessionOf find none?",
 		} {
 			require.Contains(t, logged[i], want)
 		}

@@ -2,6 +2,8 @@ package zktest
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"syscall"
 	"testing"
@@ -164,6 +166,38 @@ func TestIntercept_SelectsByClientSessionPathAndCount(t *testing.T) {
 	})
 }
 
+// TestWho_NoLabelOrNoSession_IsNotEveryone: a test may ask for the session of a label that no client has.
+func TestWho_NoLabelOrNoSession_IsNotEveryone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		a, plain := attachRaw(t, s, "a", 10*time.Second), attachRaw(t, s, "", 10*time.Second)
+		require.Zero(t, s.Cut(Session(s.SessionOf("typo"))))
+		s.Stall(Session(0), Both)
+		s.Intercept(Match{From: Session(0), Op: OpConnect}, DropRequest())
+		attachRaw(t, s, "b", 10*time.Second)
+		require.Equal(t, CodeOK, a.do(OpPing, nil))
+		require.Equal(t, 1, s.Cut(Label("")))
+		plain.closed()
+		require.Equal(t, CodeOK, a.do(OpPing, nil))
+	})
+}
+
+// TestFault_ThatCouldNotAct_PanicsWhereItIsMade: a request would meet it elsewhere, or none would.
+func TestFault_ThatCouldNotAct_PanicsWhereItIsMade(t *testing.T) {
+	for want, do := range map[string]func(){
+		"zktest.Fail: CodeOK is no error: want another code, or Proceed": func() { Fail(CodeOK) },
+		"zktest.Before: the function is nil":                             func() { Before(nil) },
+		"zktest.After: the function is nil":                              func() { After(nil) },
+		"zktest.DelayUntil: the channel is nil":                          func() { DelayUntil(nil) },
+		"zktest.HoldReplyUntil: the channel is nil":                      func() { HoldReplyUntil(nil) },
+		"zktest.Refuse: a new connection has no session: want Everyone or a Label": func() {
+			new(Server).Refuse(Session(1))
+		},
+	} {
+		require.PanicsWithValue(t, want, do)
+	}
+}
+
 func TestIntercept_Forbid_IsAViolation(t *testing.T) {
 	var found []error
 	synctest.Test(t, func(t *testing.T) {
@@ -225,6 +259,30 @@ func TestStall_Both_EvenTheEndOfTheConnectionIsNotSeen(t *testing.T) {
 	})
 }
 
+// TestStall_ToServer_NoWriteReportsThatTheClientIsGone: the packet that would report it is lost, too.
+func TestStall_ToServer_NoWriteReportsThatTheClientIsGone(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
+		r.run(OpExists, watchBody("/x", true))
+		s.Stall(Everyone, ToServer)
+		require.NoError(t, r.nc.Close())
+		_, err := s.Create("/x", nil, Persistent) // the event is written to nobody
+		require.NoError(t, err)
+		synctest.Wait()
+		require.True(t, s.Sessions()[0].Connected)
+		s.Heal(Everyone)
+		synctest.Wait()
+		require.False(t, s.Sessions()[0].Connected)
+
+		gone := attachRaw(t, s, "", 10*time.Second)
+		gone.run(OpGetData, watchBody("/x", true))
+		s.Stall(Everyone, ToServer)
+		require.NoError(t, gone.nc.Close())
+		require.NoError(t, s.Set("/x", nil))
+		time.Sleep(time.Minute)
+		require.Empty(t, s.Sessions(), "the timeout ends the session")
+	})
+}
+
 func TestStall_Dialing_WaitsForHealOrContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())
@@ -244,6 +302,18 @@ func TestStall_Dialing_WaitsForHealOrContext(t *testing.T) {
 	})
 }
 
+func TestDial_ContextIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		why := errors.New("why")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(why)
+		_, err := s.Dial(ctx, "tcp", s.Addr())
+		require.ErrorIs(t, err, why)
+		require.Zero(t, s.Connections())
+	})
+}
+
 func TestCut_ClosesOnlyWhoIsMeant_AndSessionsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())
@@ -256,6 +326,15 @@ func TestCut_ClosesOnlyWhoIsMeant_AndSessionsLive(t *testing.T) {
 		require.Len(t, s.Sessions(), 2)
 		require.Zero(t, s.Connections())
 	})
+}
+
+// TestCut_OnASocket_IsNoReset: as when a process ends, clients read the end of the stream.
+func TestCut_OnASocket_IsNoReset(t *testing.T) {
+	s := Run(t)
+	r := attachTCP(t, s.Addr())
+	require.Equal(t, 1, s.Cut(Everyone))
+	_, err := r.recv()
+	require.ErrorIs(t, err, io.EOF)
 }
 
 func TestRefuse_TurnsAwayUntilAccept(t *testing.T) {
@@ -296,7 +375,7 @@ func TestOperator_ActsOutsideOfAnySession(t *testing.T) {
 		r.make("/p", Persistent)
 		r.make("/p/e", Ephemeral)
 		r.run(OpGetData, watchBody("/p/e", true))
-		require.Equal(t, CodeNotEmpty, s.Delete("/p"))
+		require.ErrorIs(t, s.Delete("/p"), CodeNotEmpty)
 		require.NoError(t, s.DeleteAll("/p"))
 		require.Equal(t, NodeDeleted, r.next().event().kind)
 		require.Empty(t, s.Ephemerals(r.session))
@@ -305,7 +384,46 @@ func TestOperator_ActsOutsideOfAnySession(t *testing.T) {
 		require.Equal(t, "/s-0000000001", path)
 		_, err = s.Create("/e", nil, Ephemeral)
 		require.ErrorIs(t, err, CodeBadArguments)
-		require.Equal(t, CodeNoNode, s.Set("/none", nil))
+		require.ErrorIs(t, s.Set("/none", nil), CodeNoNode)
+	})
+}
+
+func TestOperator_Errors_NameTheOperationAndThePath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithFronts(3))
+		create := func(path string, mode Mode) error { _, err := s.Create(path, nil, mode); return err }
+		require.NoError(t, create("/a", Persistent))
+		for want, err := range map[string]error{
+			"zktest: create /a: node exists (-110)":                                   create("/a", Persistent),
+			"zktest: create /e: bad arguments (-8): want a mode without a session":    create("/e", Ephemeral),
+			"zktest: setData /none: no node (-101)":                                   s.Set("/none", nil),
+			"zktest: delete : bad arguments (-8)":                                     s.DeleteAll(""),
+			"zktest: set the version of /none: no node (-101)":                        s.SetVersion("/none", 1),
+			"zktest: set the version of : no node (-101)":                             s.SetVersion("", 1),
+			"zktest: set the sequence number of /none: no node (-101)":                s.SetCversion("/none", 1),
+			"reconfig /zookeeper/config: reconfig disabled (-123): want WithReconfig": s.Reconfigure(s.Fronts()...),
+		} {
+			require.ErrorContains(t, err, want)
+		}
+		require.True(t, s.Exists("/a"))
+		require.False(t, s.Exists(""))
+		require.Empty(t, s.Children(""))
+		require.Empty(t, s.Tree(""))
+	})
+}
+
+func TestDeleteAll_OfTheRoot_LeavesWhatNoClientCanDelete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		for _, path := range []string{"/a", "/a/b", "/zookeeper/quota/a"} {
+			_, err := s.Create(path, nil, Persistent)
+			require.NoError(t, err)
+		}
+		require.NoError(t, s.DeleteAll("/"))
+		require.Len(t, s.Tree("/"), 1)
+		require.Len(t, s.Tree("/zookeeper"), 3)
+		require.NoError(t, s.DeleteAll("/zookeeper"))
+		require.ErrorIs(t, s.DeleteAll("/none"), CodeNoNode)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
@@ -17,12 +18,15 @@ import (
 // One of them is the leader. If the leader drops out, another one takes its place: all connections end, and every
 // session gets a full timeout again. Without a majority no front serves requests, and no session expires.
 type Front struct {
-	s     *Server
-	state *ensemble.Front // guarded by Server.mu
+	s *Server
+
+	// Guarded by Server.mu.
+	state   *ensemble.Front
+	listens bool // it has had a listener
 }
 
 // Fronts returns the fronts of [WithFronts]; a standalone server has one.
-func (s *Server) Fronts() []*Front { return s.fronts }
+func (s *Server) Fronts() []*Front { return slices.Clone(s.fronts) }
 
 // Addrs returns the addresses of all fronts, joined by commas as in a connect string.
 func (s *Server) Addrs() string {
@@ -80,7 +84,7 @@ func (f *Front) Stop() {
 // starts; or the error from net.Listen. In both cases the front stays stopped.
 func (f *Front) Start() error {
 	f.s.lock()
-	stopped, member, addr := f.state.Stopped, f.state.IsMember(), f.state.Addr
+	stopped, member, addr, listens := f.state.Stopped, f.state.IsMember(), f.state.Addr, f.listens
 	f.s.unlock()
 	switch {
 	case !stopped:
@@ -88,7 +92,7 @@ func (f *Front) Start() error {
 	case !member:
 		return fmt.Errorf("zktest: start %s: it is not a member of the ensemble: call Reconfigure first", addr)
 	}
-	if f.s.cfg.listen != "" {
+	if listens {
 		if err := f.listen(addr); err != nil {
 			return err
 		}
@@ -112,9 +116,9 @@ func (f *Front) setIsolated(on bool) {
 	f.state.SetIsolated(on)
 }
 
-// Lag makes the front fall behind, until you call [Front.CatchUp]. Its clients read the state as of the call to Lag,
-// get no events, and wait for replies to writes and to sync. A client that has seen a later transaction elsewhere is
-// turned away.
+// Lag makes the front fall behind, until you call [Front.CatchUp], or until it joins a leader: a new one, or after it
+// was stopped or cut off. Its clients read the state as of the call to Lag, get no events, and wait for replies to
+// writes and to sync. A client that has seen a later transaction elsewhere is turned away.
 func (f *Front) Lag() {
 	f.s.lock()
 	defer f.s.unlock()

@@ -62,6 +62,27 @@ func TestFronts_OnSockets_ListenEachOnItsPort_AndStopAlone(t *testing.T) {
 	require.Contains(t, askWordAt(t, addrs[0], "mntr"), "zk_server_state\tfollower\n")
 }
 
+func TestFronts_ListenAgain_AfterStopListening(t *testing.T) {
+	s := Run(t, WithFronts(3))
+	s.StopListening()
+	require.NoError(t, s.Listen(s.Addr()))
+	for _, f := range s.Fronts()[1:] {
+		f.Stop()
+		require.NoError(t, f.Start())
+	}
+	for addr := range strings.SplitSeq(s.Addrs(), ",") {
+		require.Equal(t, CodeOK, attachTCP(t, addr).do(OpPing, nil))
+	}
+}
+
+func TestFront_Start_ListensAgain_IfItEverDid(t *testing.T) {
+	s := Run(t, InMemory())
+	require.NoError(t, s.Listen("127.0.0.1:0"))
+	s.Fronts()[0].Stop()
+	require.NoError(t, s.Fronts()[0].Start())
+	require.Equal(t, CodeOK, attachTCP(t, s.Addr()).do(OpPing, nil))
+}
+
 func TestFronts_LeaderGoes_AllConnectionsEnd_AndSessionsGetAFullTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithFronts(3))
@@ -205,6 +226,28 @@ func TestLag_ReadsAreOld_EventsAndRepliesToWritesWait(t *testing.T) {
 		st := readStat(&f2.body)
 		n, _ := s.Node("/a")
 		require.Equal(t, n.Stat, st)
+	})
+}
+
+func TestLag_EndsWhenTheFrontJoinsALeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithFronts(3))
+		f := s.Fronts()[0]
+		for name, join := range map[string]func(){
+			"a new leader": s.Fronts()[2].Stop,
+			"itself anew": func() {
+				f.Isolate()
+				f.Rejoin()
+			},
+		} {
+			f.Lag()
+			_, err := s.Create("/s-", nil, PersistentSequential)
+			require.NoError(t, err)
+			join()
+			r := attachFront(t, f)
+			reply, _ := r.call(OpGetChildren2, watchBody("/", false))
+			require.Equal(t, s.Zxid(), reply.zxid, name)
+		}
 	})
 }
 

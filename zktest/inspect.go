@@ -32,11 +32,19 @@ func (s *Server) describe(n *tree.Node) Node {
 	return d
 }
 
+// node returns the node at a path, or nil. The empty path is none. The caller holds mu.
+func (s *Server) node(path string) *tree.Node {
+	if path == "" {
+		return nil
+	}
+	return s.state.Tree.Get(path)
+}
+
 // Node returns a node, and reports whether it exists.
 func (s *Server) Node(path string) (Node, bool) {
 	s.lock()
 	defer s.unlock()
-	if n := s.state.Tree.Get(path); n != nil {
+	if n := s.node(path); n != nil {
 		return s.describe(n), true
 	}
 	return Node{}, false
@@ -46,14 +54,14 @@ func (s *Server) Node(path string) (Node, bool) {
 func (s *Server) Exists(path string) bool {
 	s.lock()
 	defer s.unlock()
-	return s.state.Tree.Get(path) != nil
+	return s.node(path) != nil
 }
 
 // Children returns the sorted names of a node's children, or none if the node does not exist.
 func (s *Server) Children(path string) []string {
 	s.lock()
 	defer s.unlock()
-	n := s.state.Tree.Get(path)
+	n := s.node(path)
 	if n == nil {
 		return nil
 	}
@@ -67,6 +75,9 @@ func (s *Server) Children(path string) []string {
 func (s *Server) Tree(path string) []Node {
 	s.lock()
 	defer s.unlock()
+	if s.node(path) == nil {
+		return nil
+	}
 	var list []Node
 	for n := range s.state.Tree.All() {
 		if under(n.Path, path) && (!under(n.Path, "/zookeeper") || under(path, "/zookeeper")) {
@@ -152,7 +163,8 @@ func (s *Server) watchTables() []*ensemble.WatchTable {
 	return list
 }
 
-// Watchers returns the sessions that watch a path, sorted and without duplicates.
+// Watchers returns the sessions that watch a path, sorted and without duplicates. Recursive watches of nodes above the
+// path do not count.
 func (s *Server) Watchers(path string) []int64 {
 	s.lock()
 	defer s.unlock()

@@ -113,6 +113,10 @@ func (c *conn) queue(hold <-chan struct{}, fill func(*proto.Encoder)) {
 // read is the reading goroutine, which handles one request after another.
 func (c *conn) read() {
 	defer c.end()
+	// The first read of a TLS connection also answers the client's handshake.
+	if _, secured := c.nc.(*tls.Conn); secured && !c.Pass() {
+		return
+	}
 	r := bufio.NewReaderSize(c.nc, 1<<14)
 	var frame []byte
 	var late *lateQueue

@@ -47,6 +47,11 @@ func (s *Server) dial(f *Front, label, network string, end <-chan struct{}, why 
 	remote := memAddr(f.Addr())
 	failed := func(err error) error { return &net.OpError{Op: "dial", Net: network, Addr: remote, Err: err} }
 	for {
+		select {
+		case <-end:
+			return nil, failed(why())
+		default:
+		}
 		s.lock()
 		s.labels.dialed(label)
 		refused, stalled, healed := s.refuses(label) || f.state.Stopped, s.stalled(label), s.healed
@@ -61,7 +66,6 @@ func (s *Server) dial(f *Front, label, network string, end <-chan struct{}, why 
 			case <-healed:
 			case <-s.done:
 			case <-end:
-				return nil, failed(why())
 			}
 			continue
 		}

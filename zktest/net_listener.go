@@ -20,18 +20,18 @@ func (s *Server) Addr() string { return s.fronts[0].Addr() }
 
 // Listen accepts connections on a TCP address until [Server.StopListening] or [Server.Close]. [Start] calls it unless
 // the server runs in memory. To bring the server back at the address that clients know, pass what [Server.Addr]
-// returns.
+// returns. With [WithFronts] that is the first front's; call [Front.Stop] and [Front.Start] on the others.
 //
 // Errors: the error from net.Listen, or net.ErrClosed after Close.
 func (s *Server) Listen(addr string) error { return s.fronts[0].listen(addr) }
 
 // listenAll opens the listeners of a starting server.
 func (s *Server) listenAll() error {
+	if s.cfg.inMemory {
+		return nil
+	}
 	addr := s.cfg.listen
 	for _, f := range s.fronts {
-		if addr == "" {
-			return nil
-		}
 		if err := f.listen(addr); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (f *Front) listen(addr string) error {
 		_ = l.Close() // it has accepted nothing
 		return fmt.Errorf("zktest: listen on %s: %w", addr, net.ErrClosed)
 	}
-	f.state.Addr = l.Addr().String()
+	f.state.Addr, f.listens = l.Addr().String(), true
 	if s.cfg.tls != nil {
 		l = tls.NewListener(l, s.cfg.tls)
 	}
@@ -147,7 +147,9 @@ func (s *Server) accept(label string, l net.Listener, f *Front) error {
 			continue
 		default:
 			s.forget(l)
-			slog.Error("zktest: a listener failed", "listener", l.Addr().String(), "error", err)
+			if !errors.Is(err, net.ErrClosed) { // its owner has closed it
+				slog.Error("zktest: a listener has failed", "listener", l.Addr().String(), "error", err)
+			}
 			return fmt.Errorf("zktest: %w", err)
 		}
 		if !s.admit(nc, label, f) {

@@ -1,20 +1,27 @@
 package zktest
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"io"
+	"log"
+	"log/slog"
 	"math/big"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/mempipe"
 )
 
 func TestStopListening_NewConnectionsAreRefused_UntilListen(t *testing.T) {
@@ -78,6 +85,21 @@ func TestServe_TooManyOpenFiles_TriesAgain(t *testing.T) {
 	})
 }
 
+// TestServe_ListenerClosedByItsOwner_IsNotLogged: that is no failure.
+func TestServe_ListenerClosedByItsOwner_IsNotLogged(t *testing.T) {
+	var logged bytes.Buffer
+	defer func(l *slog.Logger, w io.Writer, flags int) { // SetDefault redirects package log, too
+		slog.SetDefault(l)
+		log.SetOutput(w)
+		log.SetFlags(flags)
+	}(slog.Default(), log.Writer(), log.Flags())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&logged, nil)))
+	l := &one{conns: make(chan net.Conn)}
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, Run(t, InMemory()).Serve(l), net.ErrClosed)
+	require.Empty(t, logged.String())
+}
+
 func TestTLS_OnTheListener_IsServed_AndMuteConnectionsEnd(t *testing.T) {
 	cert := certificate(t)
 	roots := x509.NewCertPool()
@@ -93,6 +115,63 @@ func TestTLS_OnTheListener_IsServed_AndMuteConnectionsEnd(t *testing.T) {
 	s.Close()
 	r.closed()
 	mute.closed()
+}
+
+// one is a listener that accepts one connection.
+type one struct {
+	conns chan net.Conn
+	once  sync.Once
+}
+
+func (l *one) Accept() (net.Conn, error) {
+	if c, ok := <-l.conns; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (l *one) Close() error {
+	l.once.Do(func() { close(l.conns) })
+	return nil
+}
+func (*one) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestTLS_HandshakeIsAnswered_OnlyWhenPacketsPass: a process that is stopped does not speak TLS either.
+func TestTLS_HandshakeIsAnswered_OnlyWhenPacketsPass(t *testing.T) {
+	for name, fault := range map[string]func(*Server) (end func()){
+		"frozen": func(s *Server) func() { s.Freeze(); return s.Thaw },
+		"stalled": func(s *Server) func() {
+			s.Stall(Label("a"), ToServer)
+			return func() { s.Heal(Label("a")) }
+		},
+		"answers stalled": func(s *Server) func() {
+			s.Stall(Label("a"), FromServer)
+			return func() { s.Heal(Everyone) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cert := certificate(t)
+				roots := x509.NewCertPool()
+				roots.AddCert(cert.Leaf)
+				s := Run(t, InMemory())
+				end := fault(s)
+				near, far := mempipe.New(&net.TCPAddr{}, &net.TCPAddr{})
+				l := &one{conns: make(chan net.Conn, 1)}
+				l.conns <- tls.Server(far, &tls.Config{Certificates: []tls.Certificate{cert}})
+				go func() { _ = s.ServeAs("a", l) }() // ends with the server
+				client := tls.Client(near, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"})
+				t.Cleanup(func() { _ = client.Close() })
+				secured := make(chan error, 1)
+				go func() { secured <- client.Handshake() }()
+				synctest.Wait()
+				require.Empty(t, secured)
+				end()
+				require.NoError(t, <-secured)
+				require.True(t, newRaw(t, client).connect(0, 10*time.Second, 0, nil))
+			})
+		})
+	}
 }
 
 func certificate(t *testing.T) tls.Certificate {

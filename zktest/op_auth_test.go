@@ -40,6 +40,17 @@ func TestWithDigest_Nil_SchemeIsUnknown(t *testing.T) {
 	})
 }
 
+// TestWithRequiredAuth_Fail_AnswersItsError: also to a client that has not authenticated, such as one that is about to.
+func TestWithRequiredAuth_Fail_AnswersItsError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithRequiredAuth("digest"))
+		r := attachRaw(t, s, "", 10*time.Second)
+		s.Intercept(Match{Op: OpAuth}, Fail(CodeThrottled))
+		require.Equal(t, CodeThrottled, r.do(OpAuth, digestBody("bob:secret")))
+		require.Equal(t, CodeOK, r.do(OpAuth, digestBody("bob:secret")))
+	})
+}
+
 func TestWithRequiredAuth_RefusesOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithRequiredAuth("digest"))

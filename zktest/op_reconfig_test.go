@@ -144,11 +144,16 @@ func TestReconfigure_LeaderLeaves_AnotherOneLeads(t *testing.T) {
 
 func TestReconfigure_Errors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		refused := func(err error, code Code, advice string) {
+			t.Helper()
+			require.ErrorIs(t, err, code)
+			require.ErrorContains(t, err, advice)
+		}
 		s := Run(t, InMemory(), WithFronts(4), WithReconfig())
-		require.Equal(t, CodeBadArguments, s.Reconfigure(s.Fronts()[0]))
+		refused(s.Reconfigure(s.Fronts()[0]), CodeBadArguments, "want at least two fronts")
 		s.Fronts()[0].Stop()
-		require.Equal(t, CodeNewConfigNoQuorum, s.Reconfigure(s.Fronts()[:2]...))
-		require.Equal(t, CodeReconfigDisabled, Run(t, InMemory(), WithFronts(4)).Reconfigure())
-		require.Equal(t, CodeUnimplemented, Run(t, InMemory(), WithReconfig()).Reconfigure())
+		refused(s.Reconfigure(s.Fronts()[:2]...), CodeNewConfigNoQuorum, "want fronts most of which are running")
+		refused(Run(t, InMemory(), WithFronts(4)).Reconfigure(), CodeReconfigDisabled, "want WithReconfig")
+		refused(Run(t, InMemory(), WithReconfig()).Reconfigure(), CodeUnimplemented, "want WithFronts")
 	})
 }

@@ -164,7 +164,7 @@ func TestSequence_Exhausted_RepeatsTheLastNumber(t *testing.T) {
 		require.Equal(t, "/p/c-2147483647", f.body.Str())
 		f.body.Take(9)
 		require.Equal(t, "/p/c--2147483648", f.body.Str())
-		require.Equal(t, CodeNoNode, s.SetCversion("/none", 0))
+		require.ErrorIs(t, s.SetCversion("/none", 0), CodeNoNode)
 	})
 }
 

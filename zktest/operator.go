@@ -1,7 +1,9 @@
 package zktest
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
@@ -24,18 +26,36 @@ func (s *Server) write(
 ) (*tree.Node, error) {
 	n, code := s.state.Write(nil, []access.Identity{access.SuperUser}, op, path, prepare)
 	if code != proto.CodeOK {
-		return nil, code
+		return nil, refusal(op, path, code)
 	}
 	return n, nil
+}
+
+// refusal returns the error of an operator's call.
+func refusal(op proto.Op, path string, code Code) error {
+	err := fmt.Errorf("zktest: %v %s: %w", op, path, code)
+	if advice := reconfigAdvice[code]; op == proto.OpReconfig && advice != "" {
+		err = fmt.Errorf("%w: %s", err, advice)
+	}
+	return err
+}
+
+// reconfigAdvice says what a reconfiguration lacks.
+var reconfigAdvice = map[Code]string{
+	CodeReconfigDisabled:  "want WithReconfig",
+	CodeUnimplemented:     "want WithFronts",
+	CodeBadArguments:      "want at least two fronts",
+	CodeNewConfigNoQuorum: "want fronts most of which are running",
 }
 
 // Create creates a node that all clients may access, and returns its path, which ends in a number in the sequential
 // modes. Ephemeral nodes and nodes with a time to live are rejected.
 //
-// Errors: a [Code].
+// Errors: one that matches a [Code], as do those of the other methods that write.
 func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
 	if mode.Ephemeral() || mode.TTL() {
-		return "", CodeBadArguments
+		return "", fmt.Errorf("%w: want a mode without a session and without a time to live",
+			refusal(proto.OpCreate, path, CodeBadArguments))
 	}
 	op := proto.OpCreate
 	if mode == Container {
@@ -50,8 +70,6 @@ func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
 }
 
 // Set replaces a node's data.
-//
-// Errors: a [Code].
 func (s *Server) Set(path string, data []byte) error {
 	data = slices.Clone(data)
 	_, err := s.operator(proto.OpSetData, path,
@@ -60,43 +78,35 @@ func (s *Server) Set(path string, data []byte) error {
 }
 
 // Delete deletes a node, even an ephemeral one.
-//
-// Errors: a [Code].
 func (s *Server) Delete(path string) error {
 	_, err := s.operator(proto.OpDelete, path,
 		func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Delete(path, -1) })
 	return err
 }
 
-// DeleteAll deletes a node and all nodes below it, children first, each in a transaction of its own. It stops at the
-// first error.
-//
-// Errors: a [Code].
+// DeleteAll deletes a node and all nodes below it, children first, each in a transaction of its own. The root and
+// ZooKeeper's own nodes, which no client can delete, stay. It stops at the first error.
 func (s *Server) DeleteAll(path string) error {
 	for _, name := range s.Children(path) {
-		child := path + "/" + name
-		if path == "/" {
-			child = path + name
-		}
-		if tree.Special(child) {
-			continue
-		}
-		if err := s.DeleteAll(child); err != nil {
+		if err := s.DeleteAll(strings.TrimSuffix(path, "/") + "/" + name); err != nil {
 			return err
 		}
+	}
+	if tree.Special(path) {
+		return nil
 	}
 	return s.Delete(path)
 }
 
 // SetVersion sets a node's data version to n, as up to 2^32 writes could do.
 //
-// Errors: [CodeNoNode].
+// Errors: one that matches [CodeNoNode].
 func (s *Server) SetVersion(path string, n int32) error {
 	s.lock()
 	defer s.unlock()
-	node := s.state.Tree.Get(path)
+	node := s.node(path)
 	if node == nil {
-		return CodeNoNode
+		return fmt.Errorf("zktest: set the version of %s: %w", path, CodeNoNode)
 	}
 	node.Version = n
 	return nil
@@ -104,13 +114,13 @@ func (s *Server) SetVersion(path string, n int32) error {
 
 // SetCversion sets the sequence number of a node's next child to n. After 2147483647 the counter no longer advances.
 //
-// Errors: [CodeNoNode].
+// Errors: one that matches [CodeNoNode].
 func (s *Server) SetCversion(path string, n int32) error {
 	s.lock()
 	defer s.unlock()
-	parent := s.state.Tree.Get(path)
+	parent := s.node(path)
 	if parent == nil {
-		return CodeNoNode
+		return fmt.Errorf("zktest: set the sequence number of %s: %w", path, CodeNoNode)
 	}
 	s.state.SetCversion(parent, n)
 	return nil
@@ -123,7 +133,7 @@ func (s *Server) SetCversion(path string, n int32) error {
 // ones, but it doesn't count toward the majority, and once stopped it can't be started again. If it was the leader,
 // another one takes its place, and all connections end after the event is sent.
 //
-// Errors: a [Code], as for the operation reconfig.
+// Errors: one that matches a [Code], as for the operation reconfig.
 func (s *Server) Reconfigure(members ...*Front) error {
 	s.lock()
 	defer s.unlock()

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"hash"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
@@ -24,7 +26,8 @@ func (o option) apply(c *config) { o(c) }
 
 type config struct {
 	ensemble.Settings
-	listen       string // address; empty for none
+	listen       string // address
+	inMemory     bool   // without a listener
 	reap         time.Duration
 	tls          *tls.Config
 	words        []string // words that are answered; nil for all
@@ -46,21 +49,38 @@ func defaults() config {
 	}
 }
 
+const (
+	largestBuffer  = math.MaxInt32                    // lengths have 32 bits
+	longestTimeout = math.MaxInt32 * time.Millisecond // so have timeouts, in milliseconds
+)
+
 // defaultMaxBuffer is the default maximum length of a request, in bytes.
 const defaultMaxBuffer = 1<<20 - 1
 
 func (c *config) check() error {
-	if c.Tick < time.Millisecond {
-		return fmt.Errorf("zktest: tick time %v is below a millisecond", c.Tick)
+	if c.Tick < time.Millisecond || c.Tick > longestTimeout/2 {
+		return fmt.Errorf("zktest: tick time %v: want 1ms to %v", c.Tick, longestTimeout/2)
 	}
 	if c.reap <= 0 {
 		return fmt.Errorf("zktest: container check interval %v is not positive", c.reap)
 	}
+	if c.NeverUsed < 0 {
+		return fmt.Errorf("zktest: containers never used for %v: want 0 or more", c.NeverUsed)
+	}
+	if c.history < 0 {
+		return fmt.Errorf("zktest: a history of %d transactions: want 0 or more", c.history)
+	}
+	if c.listen == "" && !c.inMemory {
+		return errors.New("zktest: the address to listen on is empty: want host:port, or InMemory")
+	}
 	if c.Size < 1 || c.Size > 255 {
 		return fmt.Errorf("zktest: %d fronts: want 1 to 255", c.Size)
 	}
-	if c.MaxBuffer <= 0 {
-		return fmt.Errorf("zktest: a limit of %d bytes is too small for any request", c.MaxBuffer)
+	if c.MaxBuffer < 1 || c.MaxBuffer > largestBuffer {
+		return fmt.Errorf("zktest: requests of at most %d bytes: want 1 to %d", c.MaxBuffer, largestBuffer)
+	}
+	if c.Access.Super != "" && !strings.Contains(c.Access.Super, ":") {
+		return fmt.Errorf("zktest: super user %q: want user:password", c.Access.Super)
 	}
 	for _, scheme := range c.Access.Required {
 		if !c.Access.Provides(scheme) {
@@ -74,7 +94,7 @@ func (c *config) check() error {
 		}
 	}
 	if c.latency < 0 || c.writeLatency < 0 {
-		return errors.New("zktest: a latency is negative")
+		return fmt.Errorf("zktest: latency %v, write latency %v: want 0 or more", c.latency, c.writeLatency)
 	}
 	if c.MinTimeout == 0 {
 		c.MinTimeout = 2 * c.Tick
@@ -82,8 +102,9 @@ func (c *config) check() error {
 	if c.MaxTimeout == 0 {
 		c.MaxTimeout = 20 * c.Tick
 	}
-	if c.MinTimeout > c.MaxTimeout {
-		return errors.New("zktest: the shortest session timeout is above the longest")
+	if c.MinTimeout < time.Millisecond || c.MinTimeout > min(c.MaxTimeout, longestTimeout) {
+		return fmt.Errorf("zktest: session timeouts of %v to %v: want the shortest first, and that from 1ms to %v",
+			c.MinTimeout, c.MaxTimeout, longestTimeout)
 	}
 	var err error
 	c.Traits, err = proto.TraitsOf(string(c.release))
@@ -132,7 +153,7 @@ func WithMaxBuffer(n int) Option { return option(func(c *config) { c.MaxBuffer =
 func WithQuotas() Option { return option(func(c *config) { c.Quotas = true }) }
 
 // WithFourLetterWords makes the server answer only these four-letter words, in addition to srvr; by default it answers
-// all.
+// all, as it does with "*".
 //
 // Source: 4lw.commands.whitelist.
 func WithFourLetterWords(words ...string) Option {
@@ -197,7 +218,9 @@ func WithoutACLs() Option { return option(func(c *config) { c.Access.NoACLs = tr
 func WithHistory(n int) Option { return option(func(c *config) { c.history = n }) }
 
 // WithListener sets the TCP address that the server listens on; the default is "127.0.0.1:0", a free loopback port.
-func WithListener(addr string) Option { return option(func(c *config) { c.listen = addr }) }
+func WithListener(addr string) Option {
+	return option(func(c *config) { c.listen, c.inMemory = addr, false })
+}
 
 // WithFronts gives the server n addresses, which appear to clients as an ensemble; the default is 1. The first one
 // listens at the address of [WithListener], the others on free ports of the same host. See [Front].
@@ -223,13 +246,13 @@ func WithTLS(cfg *tls.Config) Option { return option(func(c *config) { c.tls = c
 
 // InMemory starts a server without a listener, as required in a testing/synctest bubble; by default the server has one.
 // Clients connect with [Server.Dial].
-func InMemory() Option { return WithListener("") }
+func InMemory() Option { return option(func(c *config) { c.inMemory = true }) }
 
 // OnViolation sets the function that receives the violations that the server finds: a broken invariant of its own; a
 // request that matches a [Forbid] rule; the end of a session with so many ephemeral nodes that no real server would
-// start again; or misuse by a client, which matches [ErrMisuse]. The function is called on one of the server's
-// goroutines, without locks. By default [Run] fails the test, or logs a warning in case of misuse, while [Start] keeps
-// violations for [Server.Violations].
+// start again; or misuse by a client, which matches [ErrMisuse]. The function is called without locks, on one of the
+// server's goroutines or in a call of one of its methods. It must not call [Server.Close]. By default [Run] fails the
+// test, or logs a warning in case of misuse, while [Start] keeps violations for [Server.Violations].
 func OnViolation(fn func(error)) Option { return option(func(c *config) { c.onViolation = fn }) }
 
 // WithLatency delays every request before it is served; the default is 0. Requests on one connection keep their order,

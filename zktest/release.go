@@ -1,5 +1,7 @@
 package zktest
 
+import "github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+
 // A Release is a release of ZooKeeper, identified by its number, such as "3.8.4". A number with only two parts, such as
 // "3.8", means the latest release of that line that zktest was compared with.
 type Release string
@@ -9,7 +11,7 @@ const (
 	Release38 Release = "3.8" // 3.8.7
 	Release39 Release = "3.9" // 3.9.6
 	// ReleaseDebian is what Debian 12 packages: 3.8.0, which withholds events as 3.8.4 does.
-	ReleaseDebian Release = "3.8.0-11+deb12u2"
+	ReleaseDebian Release = proto.Debian
 )
 
 // WithRelease selects the ZooKeeper release whose behavior the server follows; the default is [Release39]. The releases

@@ -18,7 +18,10 @@ func TestRelease_IsKnownByItsNumber(t *testing.T) {
 		require.NoError(t, err, r)
 		require.Equal(t, want, got.Number)
 	}
-	for _, r := range []Release{"", "3", "3.7", "3.8.", "3.8.x", "3.8.-1", "3.10", "4.8.0", "3.8.0.1", "v3.8.0", "38"} {
+	for _, r := range []Release{
+		"", "3", "3.7", "3.8.", "3.8.x", "3.8.-1", "3.10", "4.8.0", "3.8.0.1", "v3.8.0", "38",
+		"3.9.+2", "3.9.2-SNAPSHOT", "3.8.0-11",
+	} {
 		_, err := Start(WithRelease(r))
 		require.ErrorContains(t, err, "is not known: want 3.8, 3.9 or a number", r)
 	}

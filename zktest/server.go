@@ -44,18 +44,19 @@ type Server struct {
 
 // Run is like [Start], but for tests: it closes the server when the test ends. A violation (see [OnViolation]) fails
 // the test, while misuse is only logged as a warning. At the end of the test Run also logs which faults had no effect:
-// rules of [Server.Intercept] that matched no request, unless they [Forbid] it, and labels that no client had. This
-// reveals, for example, a typo in a path.
+// rules of [Server.Intercept] that matched no request, unless they [Forbid] it; labels that no client had; and session
+// 0. This reveals, for example, a typo in a path.
 func Run(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
-	own := OnViolation(func(err error) {
+	cfg := defaults()
+	cfg.onViolation = func(err error) {
 		if errors.Is(err, ErrMisuse) {
 			tb.Logf("zktest: warning: %v", err)
 		} else {
 			tb.Errorf("zktest: %v", err)
 		}
-	})
-	s, err := Start(append([]Option{own}, opts...)...)
+	}
+	s, err := start(cfg, opts)
 	if err != nil {
 		tb.Fatalf("zktest: %v", err)
 	}
@@ -72,9 +73,13 @@ func Run(tb testing.TB, opts ...Option) *Server {
 // unless you pass [WithListener] or [InMemory].
 //
 // Errors: an option out of range, or the error from net.Listen. If Start fails, nothing is left running.
-func Start(opts ...Option) (*Server, error) {
-	cfg := defaults()
-	for _, o := range opts {
+func Start(opts ...Option) (*Server, error) { return start(defaults(), opts) }
+
+func start(cfg config, opts []Option) (*Server, error) {
+	for i, o := range opts {
+		if o == nil {
+			return nil, fmt.Errorf("zktest: option %d is nil", i)
+		}
 		o.apply(&cfg)
 	}
 	if err := cfg.check(); err != nil {

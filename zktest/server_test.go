@@ -2,7 +2,9 @@ package zktest
 
 import (
 	"io"
+	"math"
 	"net"
+	"strconv"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -49,6 +51,7 @@ func TestFourLetterWords_NotOnTheList_AreRefused(t *testing.T) {
 	for _, word := range []string{"mntr", "isro", "stmk"} {
 		require.Equal(t, word+" is not executed because it is not in the whitelist.\n", askWord(t, s, word))
 	}
+	require.Equal(t, "imok", askWord(t, Run(t, WithFourLetterWords("*")), "ruok"), "as in zoo.cfg")
 	require.Equal(t, "rw", askWord(t, Run(t, WithFourLetterWords(), WithReadOnlyMode()), "isro"),
 		"read-only mode allows it")
 }
@@ -95,13 +98,35 @@ func TestServe_EndsWithTheServer(t *testing.T) {
 }
 
 func TestStart_BadOptions_AreErrors(t *testing.T) {
-	for _, o := range []Option{
-		WithTickTime(0), WithMaxBuffer(0), WithLatency(-1), WithContainerCheck(0),
-		WithSessionTimeouts(2*time.Second, time.Second),
-		WithListener("nonsense"),
+	for want, o := range map[string]Option{
+		"option 0 is nil":                         nil,
+		"tick time 0s: want 1ms to 298h":          WithTickTime(0),
+		"interval 0s is not positive":             WithContainerCheck(0),
+		"never used for -1s: want 0 or more":      WithMaxNeverUsed(-time.Second),
+		"0 bytes: want 1 to 2147483647":           WithMaxBuffer(0),
+		"-5 bytes: want 1 to 2147483647":          WithMaxBuffer(-5),
+		"latency -1ns, write latency 0s: want 0":  WithLatency(-1),
+		"latency 0s, write latency -1ns: want 0":  WithWriteLatency(-1),
+		"a history of -1 transactions: want 0":    WithHistory(-1),
+		"timeouts of 2s to 1s: want the shortest": WithSessionTimeouts(2*time.Second, time.Second),
+		"timeouts of -2s to -1s: want":            WithSessionTimeouts(-2*time.Second, -time.Second),
+		"timeouts of 1µs to 1s: want":             WithSessionTimeouts(time.Microsecond, time.Second),
+		"timeouts of 4s to 1s: want":              WithSessionTimeouts(0, time.Second),
+		"tick time 720h0m0s: want 1ms to 298h":    WithTickTime(30 * 24 * time.Hour),
+		"timeouts of 720h0m0s to 1440h0m0s: want": WithSessionTimeouts(30*24*time.Hour, 60*24*time.Hour),
+		"super user \"root\": want user:password": WithSuperUser("root"),
+		"256 fronts: want 1 to 255":             WithFronts(256),
+		"the address to listen on is empty: want": WithListener(""),
+		"missing port in address":                 WithListener("nonsense"),
 	} {
 		_, err := Start(o)
-		require.Error(t, err)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := Start(InMemory(), nil)
+	require.ErrorContains(t, err, "option 1 is nil")
+	if tooLarge := int64(math.MaxInt32) + 1; strconv.IntSize == 64 {
+		_, err := Start(InMemory(), WithMaxBuffer(int(tooLarge)))
+		require.ErrorContains(t, err, "2147483648 bytes: want 1 to 2147483647")
 	}
 }
 

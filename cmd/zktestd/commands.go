@@ -46,24 +46,30 @@ var commands []command
 
 func init() { // in init, because help lists the commands
 	commands = []command{
-		{"stop", "[LABEL|FRONT]", "refuse connections and close existing ones; data and sessions remain", stop},
-		{"start", "[LABEL|FRONT]", "listen again, on the same port; every session gets its full timeout", startAgain},
+		{"stop", "[LABEL|FRONT]", "refuse connections and end those there are; data and sessions stay", stop},
+		{
+			"start", "[LABEL|FRONT]", "listen again, on the same port; without an argument, every session gets its full timeout",
+			startAgain,
+		},
 		{"restart", "", "stop and start", restart},
 		{"listen", "LABEL [ADDRESS]", "open another address; faults find its clients by the label", listen},
-		{"isolate", "FRONT", "cut a front off from the others: it stops serving", fronted((*zktest.Front).Isolate)},
+		{
+			"isolate", "FRONT", "cut a front off from the others: it serves no more, or reads to clients that accept that",
+			fronted((*zktest.Front).Isolate),
+		},
 		{"rejoin", "FRONT", "end isolate", fronted((*zktest.Front).Rejoin)},
 		{"lag", "FRONT", "make a front lag behind the others", fronted((*zktest.Front).Lag)},
 		{"catch-up", "FRONT", "end lag", fronted((*zktest.Front).CatchUp)},
 		{"freeze", "", "accept connections but answer nothing, like a stopped process", freeze},
 		{"thaw", "", "end freeze", thaw},
 		{"expire", "WHO", "end sessions now: a session's id, a label, or all", expire},
-		{"cut", "[WHO]", "close connections as with a reset", cut},
-		{"stall", "[WHO] [DIRECTION]", "discard what is sent: to-server, from-server or both", stall},
+		{"cut", "[WHO]", "close connections at once; what is queued for them is lost", cut},
+		{"stall", "[WHO] [DIRECTION]", "swallow what is sent: to-server, from-server or both", stall},
 		{"heal", "[WHO]", "end stall", aimed((*zktest.Server).Heal)},
-		{"latency", "DURATION", "delay every request before it is served", slow((*zktest.Server).SetLatency)},
-		{"write-latency", "DURATION", "delay writes further", slow((*zktest.Server).SetWriteLatency)},
-		{"refuse", "[LABEL]", "close new connections immediately", aimed((*zktest.Server).Refuse)},
-		{"accept", "[LABEL]", "end refuse", aimed((*zktest.Server).Accept)},
+		{"latency", "DURATION", "make every request wait before it is served", slow((*zktest.Server).SetLatency)},
+		{"write-latency", "DURATION", "make writes wait longer still", slow((*zktest.Server).SetWriteLatency)},
+		{"refuse", "[LABEL]", "close new connections at once", barring((*zktest.Server).Refuse)},
+		{"accept", "[LABEL]", "end refuse", barring((*zktest.Server).Accept)},
 
 		{
 			"drop-reply", "[RULE...]", "apply a request and close the connection without an answer",
@@ -95,8 +101,8 @@ func init() { // in init, because help lists the commands
 
 		{"sessions", "", "list the live sessions with their nodes", sessions},
 		{"watchers", "PATH", "list the sessions that watch a path", watchers},
-		{"history", "[NUMBER]", "list the latest transactions; all without a number", history},
-		{"violations", "", "list the violations that the server has found", violations},
+		{"history", "[NUMBER]", "list the newest transactions; without a number, the 65,536 that are kept", history},
+		{"violations", "", "list what the server found wrong", violations},
 		{"addresses", "", "list the addresses", addresses},
 		{"help", "", "list the commands", help},
 		{"quit", "", "end", quit},
@@ -137,10 +143,11 @@ func (c command) arity() (least, most int) {
 
 // split returns the words of a line. A word may be quoted as a Go string: "a b", "\x00".
 func split(line string) ([]string, error) {
+	const blanks = " \t\r"
 	var words []string
-	for rest := strings.TrimSpace(line); rest != ""; rest = strings.TrimSpace(rest) {
+	for rest := strings.Trim(line, blanks); rest != ""; rest = strings.Trim(rest, blanks) {
 		if rest[0] != '"' {
-			end := strings.IndexAny(rest, " \t")
+			end := strings.IndexAny(rest, blanks)
 			if end < 0 {
 				end = len(rest)
 			}
@@ -160,21 +167,29 @@ func split(line string) ([]string, error) {
 	return words, nil
 }
 
-// who parses all, a label, or the id of a session.
-func (d *daemon) who(word string) (zktest.Who, error) {
+// label parses all or a label.
+func (d *daemon) label(word string) (zktest.Who, error) {
 	if word == "all" {
 		return zktest.Everyone, nil
 	}
 	d.mu.Lock()
-	known := slices.ContainsFunc(d.doors, func(x *door) bool { return x.label == word && word != "" })
-	d.mu.Unlock()
-	if known {
-		return zktest.Label(word), nil
+	defer d.mu.Unlock()
+	if !slices.ContainsFunc(d.doors, func(x *door) bool { return x.label == word && word != "" }) {
+		return zktest.Who{}, noLabel(word)
+	}
+	return zktest.Label(word), nil
+}
+
+// who parses all, a label, or the id of a session.
+func (d *daemon) who(word string) (zktest.Who, error) {
+	who, noLabel := d.label(word)
+	if noLabel == nil {
+		return who, nil
 	}
 	number, err := strconv.ParseUint(word, 0, 64)
 	id := int64(number) //nolint:gosec // ids of 2^63 and more are negative as int64
 	if err != nil {
-		return zktest.Who{}, noLabel(word)
+		return who, noLabel
 	}
 	if !slices.ContainsFunc(d.srv.Sessions(), func(s zktest.SessionInfo) bool { return s.ID == id }) {
 		return zktest.Who{}, fmt.Errorf("no session %s: the command sessions lists all sessions", word)

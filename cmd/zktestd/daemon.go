@@ -18,6 +18,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -237,10 +238,13 @@ func noLabel(label string) error {
 	return fmt.Errorf("no listener has the label %q: the command listen opens one", label)
 }
 
+// longestLine is the limit of a command in bytes: the data of a node may be a megabyte, plus escapes.
+const longestLine = 8 << 20
+
 // converse runs the commands read from in until it ends, and writes their answers to out.
 func (d *daemon) converse(in io.Reader, out io.Writer) (failed bool) {
 	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 8<<20) // the data of a node may be a megabyte, plus escapes
+	lines.Buffer(nil, longestLine)
 	for lines.Scan() {
 		answer, err := d.answer(lines.Text())
 		failed = failed || err != nil
@@ -253,6 +257,9 @@ func (d *daemon) converse(in io.Reader, out io.Writer) (failed bool) {
 		}
 	}
 	if err := lines.Err(); err != nil {
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("a command has more than %d bytes, and no other can follow it", longestLine)
+		}
 		_, _ = fmt.Fprintf(out, "error: %v\n", err) // the conversation ends either way
 		return true
 	}
@@ -272,11 +279,25 @@ func (d *daemon) answer(line string) ([]byte, error) {
 		_ = values.Encode(v) // a buffer accepts everything
 	})
 	if err != nil {
-		fmt.Fprintf(&answer, "error: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+		fmt.Fprintf(&answer, "error: %s\n", oneLine(err.Error()))
 	} else {
 		fmt.Fprintln(&answer, "ok")
 	}
 	return answer.Bytes(), err
+}
+
+// oneLine joins lines, and escapes other characters that end a line or control a terminal: the word of a command, which
+// an error repeats, may contain any.
+func oneLine(text string) string {
+	var line strings.Builder
+	for _, r := range strings.ReplaceAll(text, "\n", "; ") {
+		if unicode.IsPrint(r) {
+			line.WriteRune(r)
+		} else {
+			line.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		}
+	}
+	return line.String()
 }
 
 // ours serves requests whose Host names this machine: a name or address of the loopback, the name in the flag, or a
@@ -287,11 +308,11 @@ func ours(handler http.Handler, listener net.Addr, flag string) http.Handler {
 		host := hostname(r.Host)
 		ip := net.ParseIP(host)
 		switch own := net.ParseIP(listens); {
-		case host == "localhost", host == hostname(flag), ip.IsLoopback(),
+		case strings.EqualFold(host, "localhost"), strings.EqualFold(host, hostname(flag)), ip.IsLoopback(),
 			ip != nil && (own.IsUnspecified() || own.Equal(ip)):
 			handler.ServeHTTP(w, r)
 		default:
-			http.Error(w, fmt.Sprintf("error: host %q is not allowed: want localhost, an address, or the name in -http",
+			http.Error(w, fmt.Sprintf("error: host %q is not this server: want localhost, its address, or the name in -http",
 				r.Host), http.StatusForbidden)
 		}
 	})

@@ -20,8 +20,9 @@ func restart(c *call) error {
 
 func listen(c *call) error {
 	label := c.args[0]
-	if _, err := strconv.ParseInt(label, 0, 64); err == nil || label == "all" || label == "" {
-		return fmt.Errorf("label %q: want a name other than all that is not a number", label)
+	_, err := strconv.ParseInt(label, 0, 64)
+	if _, taken := directions[label]; err == nil || taken || label == "all" || label == "" {
+		return fmt.Errorf("label %q: want a name that is no number, no direction of stall, and not all", label)
 	}
 	x, err := c.listen(label, c.arg(1, "127.0.0.1:0"))
 	if err == nil {
@@ -67,14 +68,17 @@ func cut(c *call) error {
 	return err
 }
 
+var directions = map[string]zktest.Direction{
+	"both": zktest.Both, "to-server": zktest.ToServer, "from-server": zktest.FromServer,
+}
+
 func stall(c *call) error {
+	if _, alone := directions[c.arg(0, "")]; alone && len(c.args) == 1 {
+		c.args = append([]string{"all"}, c.args...)
+	}
 	who, err := c.who(c.arg(0, "all"))
 	if err != nil {
 		return err
-	}
-	directions := map[string]zktest.Direction{
-		"both": zktest.Both, "to-server": zktest.ToServer,
-		"from-server": zktest.FromServer,
 	}
 	direction, ok := directions[c.arg(1, "both")]
 	if !ok {
@@ -82,6 +86,17 @@ func stall(c *call) error {
 	}
 	c.srv.Stall(who, direction)
 	return nil
+}
+
+// barring returns a command that affects new connections, which have a label at most, and no session yet.
+func barring(do func(*zktest.Server, zktest.Who)) func(*call) error {
+	return func(c *call) error {
+		who, err := c.label(c.arg(0, "all"))
+		if err == nil {
+			do(c.srv, who)
+		}
+		return err
+	}
 }
 
 // aimed returns a command that affects all clients, a label or a session.
@@ -141,7 +156,7 @@ func sequence(c *call) error {
 	if err != nil {
 		return fmt.Errorf("number %q: want a 32-bit number", c.args[1])
 	}
-	return at(c.args[0], c.srv.SetCversion(c.args[0], int32(n)))
+	return c.srv.SetCversion(c.args[0], int32(n))
 }
 
 func zxid(c *call) error {

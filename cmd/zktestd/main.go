@@ -10,8 +10,9 @@
 //	ok
 //
 // The first line announces where it listens. After that, each line of standard input is a command. Its answer is any
-// number of lines of JSON, followed by "ok" or by "error: " and the reason. The command help lists the commands. With
-// -http, commands can also be posted. The program ends with its standard input, on SIGTERM, or on an interrupt.
+// number of lines of JSON, followed by "ok" or by "error: " and the reason. The command help, whose answer is text,
+// lists the commands. With -http, commands can also be posted. The program ends with its standard input, on SIGTERM, or
+// on an interrupt.
 //
 // Violations that the server finds are printed to standard error as they happen; the command violations lists them.
 package main
@@ -25,6 +26,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -113,8 +115,8 @@ func parse(args []string, out io.Writer) (config, error) {
 	flags.BoolVar(&c.ttl, "ttl", false, "allow nodes with a time to live")
 	flags.IntVar(&c.fronts, "fronts", 1, "`number` of addresses, which clients see as an ensemble")
 	flags.IntVar(&c.maxBuffer, "max-buffer", 0, "longest request in `bytes`, as jute.maxbuffer; 0 is ZooKeeper's own")
-	flags.BoolVar(&c.quotas, "quotas", false, "reject requests that exceed a hard limit below /zookeeper/quota")
-	flags.BoolVar(&c.reconfig, "reconfig", false, "allow the operation reconfig")
+	flags.BoolVar(&c.quotas, "quotas", false, "refuse what exceeds a hard limit below /zookeeper/quota")
+	flags.BoolVar(&c.reconfig, "reconfig", false, "allow the operation reconfig, which needs -fronts")
 	flags.StringVar(&c.sasl, "sasl", "", "`user:password` that may log in with SASL DIGEST-MD5")
 	flags.StringVar(&c.super, "super", "", "`user:password` that may do everything")
 	flags.StringVar(&c.requiredAuth, "require-auth", "",
@@ -130,17 +132,30 @@ func parse(args []string, out io.Writer) (config, error) {
 		_, _ = io.WriteString(out, example) // there is nowhere else to report a failure
 		flags.SetOutput(out)
 		flags.PrintDefaults()
-	case err == nil && flags.NArg() > 0:
+	case err != nil:
+		err = fmt.Errorf("%w: zktestd -h lists the flags", err)
+	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q: commands go to standard input", flags.Arg(0))
-	case err == nil && (c.fronts < 1 || c.fronts%2 == 0):
+	case c.fronts < 1 || c.fronts%2 == 0:
 		err = fmt.Errorf("flag -fronts %d: want 1, 3, 5 or another odd number", c.fronts)
-	case err == nil && (c.cert == "") != (c.key == ""):
+	case (c.cert == "") != (c.key == ""):
 		err = errors.New("flags -tls-cert and -tls-key: use both or neither")
-	case err == nil && c.clientCA != "" && c.cert == "":
+	case c.clientCA != "" && c.cert == "":
 		err = errors.New("flag -tls-client-ca needs -tls-cert and -tls-key")
+	case c.addr == "":
+		err = errors.New("flag -addr is empty: want host:port")
+	case !c.provides(c.requiredAuth):
+		err = fmt.Errorf("flag -require-auth %s: want digest, sasl with -sasl, x509 with -tls-client-ca, or several of them",
+			c.requiredAuth)
 	default:
 	}
 	return c, err
+}
+
+// provides reports whether clients can authenticate in each of the schemes, which are separated by commas.
+func (c config) provides(schemes string) bool {
+	able := map[string]bool{"digest": true, "sasl": c.sasl != "", "x509": c.clientCA != ""}
+	return schemes == "" || !slices.ContainsFunc(strings.Split(schemes, ","), func(s string) bool { return !able[s] })
 }
 
 // options returns the options of the server.
@@ -154,7 +169,7 @@ func (c config) options() ([]zktest.Option, error) {
 	if c.ttl {
 		list = append(list, zktest.WithExtendedTypes())
 	}
-	if c.maxBuffer > 0 {
+	if c.maxBuffer != 0 {
 		list = append(list, zktest.WithMaxBuffer(c.maxBuffer))
 	}
 	if c.quotas {

@@ -170,12 +170,18 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 		want   string
 	}{
 		{"extra", 2, "commands go to standard input"},
-		{"-bogus", 2, "not defined"},
+		{"-bogus", 2, "not defined: -bogus: zktestd -h lists the flags"},
+		{"-fronts x", 2, "parse error: zktestd -h lists the flags"},
 		{"-release 2", 1, "want 3.8, 3.9 or a number"},
-		{"-tick 1us", 1, "below a millisecond"},
+		{"-tick 1us", 1, "tick time 1µs: want 1ms to"},
 		{"-addr nowhere:x", 1, "listen"},
 		{"-http nowhere:x", 1, "listen"},
 		{"-sasl joe", 1, "want user:password"},
+		{"-max-buffer -1", 1, "-1 bytes: want 1 to"},
+		{"-addr=", 2, "flag -addr is empty: want host:port"},
+		{"-require-auth x509", 2, "flag -require-auth x509: want digest, sasl with -sasl, x509 with -tls-client-ca"},
+		{"-require-auth digest,sasl", 2, "flag -require-auth digest,sasl: want"},
+		{"-require-auth magic", 2, "flag -require-auth magic: want"},
 		{"-fronts 2", 2, "another odd number"},
 		{"-tls-cert a", 2, "use both or neither"},
 		{"-tls-cert a -tls-key b", 1, "open a"},
@@ -216,15 +222,18 @@ func TestBadLines_AreExplained(t *testing.T) {
 		"heal a":                   `no listener has the label "a"`,
 		"refuse a":                 `no listener has the label "a"`,
 		"accept a":                 `no listener has the label "a"`,
+		"refuse 0x5":               `no listener has the label "0x5"`,
 		"lose-watch /a b":          `no listener has the label "b"`,
 		"stall all up":             "want to-server, from-server or both",
 		"stop 1":                   "no front 1: with -fronts 3 there are",
 		"lag a":                    "no front a",
 		"listen all":               "want a name",
+		"listen both":              "want a name",
+		"get \"/a\rb\x1b\u2028\"":  `error: /a\rb\x1b\u2028: no node (-101)`,
 		"listen a nowhere:x":       "listen",
 		"drop-reply bogus":         "want one of closeSession",
 		"drop-reply create create": "not part of a RULE",
-		"drop-reply path=(":        "error parsing regexp",
+		"drop-reply path=(":        `path "(": error parsing regexp`,
 		"drop-reply times=x":       "want a number from 1, or all",
 		"drop-reply times=0":       "want a number from 1, or all",
 		"drop-reply skip=-1":       "want 0 or more",
@@ -252,12 +261,20 @@ func TestBadLines_AreExplained(t *testing.T) {
 	p.do("") // an empty line is ignored
 }
 
+func TestLongLine_IsExplained(t *testing.T) {
+	var out strings.Builder
+	assert.True(t, new(daemon).converse(strings.NewReader(strings.Repeat("x", longestLine+1)), &out))
+	assert.Equal(t, "error: a command has more than 8388608 bytes, and no other can follow it\n", out.String())
+}
+
 func TestNodes(t *testing.T) {
 	p := launch(t)
 	p.do(`create /a "x y"`)
 	assert.Equal(t, "/a/n-0000000000", p.do("create /a/n- 1 sequential")[0]["path"])
 	p.do(`create /a/box "" container`)
 	assert.Equal(t, "x y", p.do("get /a")[0]["data"])
+	p.do("set /a \u00a0x\u3000") // no blanks of this language, so clients need not quote them
+	assert.Equal(t, "\u00a0x\u3000", p.do("get /a")[0]["data"])
 	p.do(`set /a "\xff"`)
 	assert.Equal(t, "/w==", p.do("get /a")[0]["base64"])
 	assert.Len(t, p.do("tree /a"), 3)
@@ -267,6 +284,7 @@ func TestNodes(t *testing.T) {
 	p.do("delete-all /a")
 	assert.Len(t, p.do("tree"), 1)
 	assert.Equal(t, "delete", p.do("history 1")[0]["op"])
+	p.do("delete-all /")
 	assert.Equal(t, "0x100", p.do("zxid 0x100")[0]["zxid"])
 }
 
@@ -376,12 +394,12 @@ func TestRules(t *testing.T) {
 	assert.Equal(t, "count setData times=all", list[4]["asked"])
 	assert.InDelta(t, 3, list[4]["hits"], 0)
 	assert.Equal(t, false, list[4]["done"])
-	p.fails("await 5 1ms", "rule 5 has matched 3 times in 1ms")
+	p.fails("await 5 1ms", "rule 5 has hit 3 times in 1ms: with times=all it is never done")
 	p.do("remove 5")
 	p.do("await 5")
 	p.do("ignore")
 	p.do("remove all")
-	p.do("await 7")
+	p.fails("await 7", "rule 7 was removed after 0 of 1 hits")
 }
 
 func TestViolations_AreListedAndTold(t *testing.T) {
@@ -425,7 +443,9 @@ func TestFreezeAndStall_SwallowRequests(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	c, _ := dial(t, p.addr)
-	for _, words := range [][2]string{{"freeze", "thaw"}, {"stall", "heal"}, {"stall all to-server", "heal all"}} {
+	for _, words := range [][2]string{
+		{"freeze", "thaw"}, {"stall", "heal"}, {"stall to-server", "heal all"}, {"stall all both", "heal"},
+	} {
 		p.do(words[0])
 		answered := make(chan error, 1)
 		go func() {
@@ -589,6 +609,7 @@ func TestHTTP_RefusesForeignHostAndOrigin(t *testing.T) {
 	}{
 		{"127.0.0.1:" + port, "", http.StatusOK},
 		{"localhost:" + port, "", http.StatusOK},
+		{"LocalHost:" + port, "", http.StatusOK},
 		{"[::1]:" + port, "", http.StatusOK},
 		{"localhost", "http://localhost", http.StatusOK},
 		{"evil.example:" + port, "", http.StatusForbidden},
@@ -613,7 +634,7 @@ func TestHTTP_RefusesForeignHostAndOrigin(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, p.do("history"), 2*4)
+	require.Len(t, p.do("history"), 2*5)
 }
 
 func TestTLS(t *testing.T) {

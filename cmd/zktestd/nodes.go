@@ -19,21 +19,19 @@ func create(c *call) error {
 	if err == nil {
 		c.reply(map[string]string{"path": path})
 	}
-	return at(c.args[0], err)
+	return err
 }
 
-func set(c *call) error {
-	return at(c.args[0], c.srv.Set(c.args[0], []byte(c.args[1])))
-}
+func set(c *call) error { return c.srv.Set(c.args[0], []byte(c.args[1])) }
 
 func remover(remove func(*zktest.Server, string) error) func(*call) error {
-	return func(c *call) error { return at(c.args[0], remove(c.srv, c.args[0])) }
+	return func(c *call) error { return remove(c.srv, c.args[0]) }
 }
 
 func get(c *call) error {
 	n, ok := c.srv.Node(c.args[0])
 	if !ok {
-		return at(c.args[0], zktest.CodeNoNode)
+		return noNode(c.args[0])
 	}
 	c.reply(show(n))
 	return nil
@@ -43,7 +41,7 @@ func tree(c *call) error {
 	path := c.arg(0, "/")
 	list := c.srv.Tree(path)
 	if len(list) == 0 {
-		return at(path, zktest.CodeNoNode)
+		return noNode(path)
 	}
 	for _, n := range list {
 		c.reply(show(n))
@@ -79,10 +77,4 @@ func show(n zktest.Node) node {
 	return x
 }
 
-// at adds the path of the node to an error.
-func at(path string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
-}
+func noNode(path string) error { return fmt.Errorf("%s: %w", path, zktest.CodeNoNode) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -15,7 +16,8 @@ import (
 // rule is a rule of the server together with the command that created it.
 type rule struct {
 	*zktest.Rule
-	text string
+	text  string
+	times int // number of requests that it is for; below 0 for all
 }
 
 // action parses the arguments before the RULE and returns the remaining words.
@@ -42,7 +44,10 @@ func duration(word string) (time.Duration, error) {
 
 func failure(args []string) (zktest.Action, []string, error) {
 	code, err := readCode(args[0])
-	return zktest.Fail(code), args[1:], err
+	if err != nil {
+		return zktest.Action{}, nil, err
+	}
+	return zktest.Fail(code), args[1:], nil
 }
 
 // readCode parses an error code: its number, or its name with dashes.
@@ -77,7 +82,7 @@ func ruled(of action) func(*call) error {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.rules = append(c.rules, &rule{c.srv.Intercept(m, a), c.line})
+		c.rules = append(c.rules, &rule{c.srv.Intercept(m, a), c.line, cmp.Or(m.Times, 1)})
 		c.reply(map[string]int{"rule": len(c.rules)})
 		return nil
 	}
@@ -92,7 +97,9 @@ func (d *daemon) match(words []string) (m zktest.Match, err error) {
 			err = matchOp(&m, word)
 		case key == "path":
 			m.Path = value
-			_, err = regexp.Compile(value)
+			if _, err = regexp.Compile(value); err != nil {
+				err = fmt.Errorf("path %q: %w", value, err)
+			}
 		case key == "from":
 			m.From, err = d.who(value)
 		case key == "skip":
@@ -192,9 +199,16 @@ func await(c *call) error {
 	defer late.Stop()
 	select {
 	case <-r.Done():
+		if hits := r.Hits(); hits < r.times {
+			return fmt.Errorf("rule %s was removed after %d of %d hits", c.args[0], hits, r.times)
+		}
 		return nil
 	case <-late.C:
-		return fmt.Errorf("rule %s has matched %d times in %v", c.args[0], r.Hits(), limit)
+		err := fmt.Errorf("rule %s has hit %d times in %v", c.args[0], r.Hits(), limit)
+		if r.times < 0 {
+			err = fmt.Errorf("%w: with times=all it is never done", err)
+		}
+		return err
 	case <-c.quit:
 		return errors.New("the server is stopping")
 	}

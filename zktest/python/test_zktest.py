@@ -91,7 +91,7 @@ def test_data_of_all_kinds(zktest, connect):
     client = connect(zktest.address)
     zktest.create("/d", b"\x00\xff")
     assert client.get("/d")[0] == b"\x00\xff"
-    for text in ["", 'two words, "quoted"', "line\nline\t\\", "\u00e9\u4e2d\U0001f600"]:
+    for text in ["", 'two words, "quoted"', "line\nline\t\\", "\u00e9\u4e2d\U0001f600", "\u00a0x\u3000"]:
         zktest.set("/d", text)
         assert client.get("/d")[0] == text.encode()
         assert zktest.get("/d")[0]["data"] == text
@@ -101,6 +101,9 @@ def test_errors_say_what_the_server_said(zktest):
     with pytest.raises(pytest_zktest.Error, match="unknown command \"bogus\": help lists all commands"):
         zktest.bogus()
     assert "drop-reply" in zktest.help()
+    with pytest.raises(pytest_zktest.Error, match=r"/a\\rb: no node"):
+        zktest.get("/a\rb")
+    assert [n["path"] for n in zktest.tree()] == ["/"], "an error is one line"
 
 
 @pytest.mark.zktest("-ttl", "-tick", "100ms")

@@ -235,9 +235,10 @@ func (e *Ensemble) judgeEnd(ses *Session) {
 	for path := range ses.Ephemerals.All() {
 		bytes += 4 + len(path)
 	}
-	if most := 2 * e.MaxBuffer; bytes > most {
-		e.violate("the end of session %#x, with %d ephemeral nodes, is a transaction of %d bytes: "+
-			"servers read at most %d (2 × jute.maxbuffer), so none could start again", ses.ID, ses.Ephemerals.Len(), bytes, most)
+	if most := min(2*int64(e.MaxBuffer), math.MaxInt32); int64(bytes) > most {
+		e.violate("the end of session %#x, with %d ephemeral nodes, is a transaction of %d bytes: servers read at most %d "+
+			"(2 × jute.maxbuffer), and "+
+			"none would start again", ses.ID, ses.Ephemerals.Len(), bytes, most)
 	}
 }
 

@@ -24,6 +24,9 @@ type Traits struct {
 	IPv6              bool
 }
 
+// Debian is the package of 3.8.0 in Debian 12.
+const Debian = "3.8.0-11+deb12u2"
+
 // newest maps minor versions to the patch numbers of the newest releases that zktest was compared with.
 var newest = map[int]int{8: 7, 9: 6}
 
@@ -31,7 +34,10 @@ var newest = map[int]int{8: 7, 9: 6}
 //
 // Errors: the release is not known.
 func TraitsOf(release string) (Traits, error) {
-	number, suffix, _ := strings.Cut(release, "-")
+	number := release
+	if release == Debian {
+		number = "3.8.0"
+	}
 	minor, patch, ok := parseRelease(number)
 	if !ok {
 		return Traits{}, fmt.Errorf("zktest: release %q is not known: want 3.8, 3.9 or a number such as 3.9.2", release)
@@ -43,7 +49,7 @@ func TraitsOf(release string) (Traits, error) {
 		Create2InMulti:    since(2, 0),
 		FailsWithBody:     !since(never, 0),
 		ExistsNeedsRead:   since(4, 2),
-		EventsNeedRead:    since(4, 2) || suffix != "", // Debian's
+		EventsNeedRead:    since(4, 2) || release == Debian,
 		MissedNeedRead:    since(7, 6),
 		NoCheck:           since(5, 3),
 		EventZxid:         since(never, 0),
@@ -59,10 +65,16 @@ func TraitsOf(release string) (Traits, error) {
 func parseRelease(number string) (minor, patch int, ok bool) {
 	major, rest, _ := strings.Cut(number, ".")
 	first, second, three := strings.Cut(rest, ".")
-	minor, err := strconv.Atoi(first)
+	minor, ok = digits(first)
 	patch, known := newest[minor]
-	if three && err == nil {
-		patch, err = strconv.Atoi(second)
+	if three && ok {
+		patch, ok = digits(second)
 	}
-	return minor, patch, major == "3" && known && err == nil && patch >= 0
+	return minor, patch, major == "3" && known && ok
+}
+
+// digits parses a number without a sign.
+func digits(text string) (int, bool) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return int(n), err == nil
 }

@@ -49,8 +49,11 @@ func init() {
 // whether the connection ends with it.
 func (q *Call) Serve(fail proto.Code) (zxid int64, code proto.Code, over bool) {
 	q.e, q.session = q.Client.Front.Ensemble, q.Client.Session
+	front := q.Client.Front
 	switch {
 	case fail != proto.CodeOK:
+		q.e.Tracker.Touch(q.session)
+		return front.LastZxid(), fail, false
 	case q.Op == proto.OpAuth:
 		code = q.authenticate()
 		return 0, code, code != proto.CodeOK
@@ -63,10 +66,7 @@ func (q *Call) Serve(fail proto.Code) (zxid int64, code proto.Code, over bool) {
 	}
 	q.e.Tracker.Touch(q.session)
 	handle, known := handlers[q.Op]
-	front := q.Client.Front
 	switch {
-	case fail != proto.CodeOK:
-		return front.LastZxid(), fail, false
 	case !known, q.Unknown, q.Op == proto.OpCreateContainer && q.e.NoContainers,
 		q.Op == proto.OpCheck && q.e.Traits.NoCheck:
 		return -1, proto.CodeUnimplemented, true

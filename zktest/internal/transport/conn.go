@@ -93,6 +93,9 @@ func (c *Conn) writeChunks(chunks []chunk, last bool) bool {
 			return false
 		}
 		if _, err := c.nc.Write(x.data); err != nil {
+			if !last {
+				c.In.Pass(c.gone) // while that direction is stalled, no packet reports that the peer is gone
+			}
 			c.failed()
 			return false
 		}
@@ -100,6 +103,9 @@ func (c *Conn) writeChunks(chunks []chunk, last bool) bool {
 	}
 	return true
 }
+
+// Pass waits while either direction is stalled. It returns false if the connection ended first.
+func (c *Conn) Pass() bool { return c.Out.Pass(c.gone) && c.PassIn() }
 
 // PassIn waits while the incoming direction is stalled. It returns false if the connection ended first.
 func (c *Conn) PassIn() bool { return c.In.Pass(c.gone) && c.Thawed() }

@@ -35,16 +35,25 @@ public final class ZkTest implements BeforeEachCallback, AfterEachCallback, Auto
 
     /** Returns host and port for clients. */
     public String address() {
+        started();
         return address;
+    }
+
+    private void started() {
+        if (process == null) {
+            throw new IllegalStateException(
+                    "the server runs from @BeforeEach to @AfterEach, if a field has @RegisterExtension; elsewhere call open()");
+        }
     }
 
     /**
      * Carries out a command, such as run("drop-reply", "create", "path=^/locks/"), and returns the lines of the answer,
-     * which are JSON. A word may be a number, such as the id of a session.
+     * which are JSON, or text for help. A word may be a number, such as the id of a session.
      *
      * @throws IllegalArgumentException if the command fails; the message is the server's
      */
     public synchronized List<String> run(Object... words) {
+        started();
         String line = Arrays.stream(words).map(w -> quote(w.toString())).collect(Collectors.joining(" "));
         try {
             commands.write(line + "\n");
@@ -79,13 +88,14 @@ public final class ZkTest implements BeforeEachCallback, AfterEachCallback, Auto
         run("expire", session);
     }
 
-    /** Closes all connections as a reset does. */
+    /** Closes all connections at once; what is queued for them is lost. */
     public void cut() {
         run("cut");
     }
 
-    /** Starts the server; for use without JUnit. */
+    /** Starts the server; for use without JUnit. A server that this object has started before ends. */
     public ZkTest open() throws IOException {
+        close();
         List<String> line = new ArrayList<>(List.of(Program.path()));
         line.addAll(List.of(flags));
         try {

@@ -24,6 +24,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.api.function.Executable;
 
 class ZkTestTest {
     private static final int LIMIT = 20; // seconds that any wait may take
@@ -95,7 +96,9 @@ class ZkTestTest {
 
     @Test
     void writesAnyWord() throws Exception {
-        for (String data : new String[] {"", "two words, \"quoted\"", "line\nline\t\\ \u007f", "\u00e9\u4e2d\uD83D\uDE00"}) {
+        for (String data : new String[] {
+            "", "two words, \"quoted\"", "line\nline\t\\ \u007f", "\u00e9\u4e2d\uD83D\uDE00", "\u00a0x\u3000",
+        }) {
             zk.run("create", "/d", data);
             assertArrayEquals(data.getBytes(StandardCharsets.UTF_8), client.getData().forPath("/d"));
             zk.run("delete", "/d");
@@ -119,6 +122,23 @@ class ZkTestTest {
         AssertionError e = assertThrows(AssertionError.class, () -> other.afterEach(null));
         assertTrue(e.getMessage().contains("forbidden request: exists /"), e.getMessage());
         assertThrows(UncheckedIOException.class, () -> other.run("sessions"));
+    }
+
+    @Test
+    void saysThatItIsNotOpen() {
+        ZkTest other = new ZkTest();
+        for (Executable use : new Executable[] {other::address, () -> other.run("sessions"), other::cut}) {
+            IllegalStateException e = assertThrows(IllegalStateException.class, use);
+            assertTrue(e.getMessage().contains("call open()"), e.getMessage());
+        }
+    }
+
+    @Test
+    void startsAnew() throws Exception {
+        try (ZkTest other = new ZkTest().open()) {
+            other.run("create", "/a");
+            assertThrows(IllegalArgumentException.class, () -> other.open().run("get", "/a"));
+        }
     }
 
     @Test
