@@ -38,7 +38,8 @@ var ErrNotStanding = errors.New("the candidate is not standing")
 // dies before it leads, for example, the candidate behind it leads, and those that stood back have lost one round. If
 // the appointed candidate is cut off when the term ends, nobody leads until the servers expire its session.
 //
-// If Appoint fails, the term continues, but some candidates may already have stood back.
+// If Appoint fails, the term continues, but some candidates may already have stood back. If it fails because ctx is
+// done, its request is withdrawn in the background.
 //
 // Errors: before sending any request, a term that has ended or belongs to another election, or a candidate on another
 // path; [ErrNotStanding] if the candidate isn't in the queue or leaves it; ErrFenced, ErrReleased or a
@@ -55,7 +56,7 @@ func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participan
 	if err := t.Err(); err != nil {
 		return e.failed(err)
 	}
-	a := appointment{by: e.name(t.Path()), to: e.name(to.Path), czxid: int64(to.Token)}
+	a := &appointment{by: e.name(t.Path()), to: e.name(to.Path), czxid: int64(to.Token)}
 	if a.by == "" || a.to == "" || a.to == a.by {
 		return e.failed(fmt.Errorf("term %s and candidate %s: want two of this election", t.Path(), to.Path))
 	}
@@ -68,7 +69,7 @@ func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participan
 	asked := false
 	defer func() {
 		if asked {
-			e.withdraw(ctx, a)
+			e.withdraw(ctx, t, a)
 		}
 	}()
 	return client.InSession(inside, "appoint", e.Path(), func(s *session.Session) error {
@@ -98,7 +99,7 @@ type appointment struct {
 	zxid   int64 // of the transaction that created the appointment's node; 0 while it is being written
 }
 
-func (a appointment) text() string { return a.to + " 0x" + strconv.FormatInt(a.czxid, 16) }
+func (a *appointment) text() string { return a.to + " 0x" + strconv.FormatInt(a.czxid, 16) }
 
 // parseAppointment returns false if text is not an appointment.
 func parseAppointment(text string) (a appointment, ok bool) {
@@ -127,7 +128,7 @@ func (e *Election) next() string { return e.Path() + "-next" }
 // between returns the name of the candidate just ahead of the appointed one, or "" if only the leader is ahead.
 //
 // No candidate can appear in between later, because new candidates get larger numbers.
-func (e *Election) between(ctx context.Context, s *session.Session, a appointment) (string, error) {
+func (e *Election) between(ctx context.Context, s *session.Session, a *appointment) (string, error) {
 	children, _, err := s.ChildrenStat(ctx, e.Path())
 	if err != nil {
 		return "", err
@@ -148,7 +149,13 @@ func (e *Election) between(ctx context.Context, s *session.Session, a appointmen
 
 // ask writes the appointment if the term is still held, and replaces an earlier one. An appointment of a previous
 // leader exists until that leader's session ends.
-func (e *Election) ask(ctx context.Context, t *Term, a appointment) error {
+func (e *Election) ask(ctx context.Context, t *Term, a *appointment) error {
+	done, err := e.awaitWriting(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	e.latest = a // even if it fails
 	create := zkrecipes.OpCreate(e.next(), []byte(a.text()), zk.FlagEphemeral)
 	ops := []zkrecipes.Op{create}
 	for {
@@ -179,17 +186,56 @@ func (e *Election) ask(ctx context.Context, t *Term, a appointment) error {
 	}
 }
 
-// withdrawTimeout bounds how long Appoint waits for the removal of the appointment. An appointment that stays is
-// harmless, because no one is ahead of the candidate.
+// awaitWriting waits until no other call of Appoint writes or removes its appointment.
+func (e *Election) awaitWriting(ctx context.Context) (done func(), err error) {
+	select {
+	case e.writing <- struct{}{}:
+		return func() { <-e.writing }, nil
+	case <-ctx.Done():
+		return nil, e.failed(e.queue.Client().Explain(context.Cause(ctx)))
+	}
+}
+
+// withdrawTimeout is how long Appoint waits, at most until its context is done, for the removal of the appointment,
+// which continues in the background. An appointment that stays is harmless, because no one is ahead of the candidate.
 const withdrawTimeout = time.Second
 
-// withdraw removes the appointment, unless it has been replaced by another one.
-func (e *Election) withdraw(ctx context.Context, a appointment) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
+// withdraw removes the appointment on a goroutine of the client.
+func (e *Election) withdraw(ctx context.Context, t *Term, a *appointment) {
+	waiting, cancel := context.WithTimeout(ctx, withdrawTimeout)
 	defer cancel()
-	data, stat, err := e.queue.Client().Get(ctx, e.next())
-	if err == nil && string(data) == a.text() {
-		_ = e.queue.Client().DeleteRead(ctx, e.next(), stat) // it is ephemeral, so it ends with the session if not earlier
+	removed := make(chan struct{})
+	if !e.queue.Client().Go(func(ctx context.Context) {
+		defer close(removed)
+		e.remove(ctx, t, a)
+	}) {
+		return // the client is closed, and the appointment ends with its session
+	}
+	select {
+	case <-removed:
+	case <-waiting.Done():
+	}
+}
+
+// remove removes the appointment, unless it has been replaced by another one. All appointments have the same version,
+// so the delete must not come late: until it is answered, no later call of this leader writes another one, or relies on
+// a node that says the same, and no other leader can while the term is held. After the term, the appointment stays
+// until the session ends.
+func (e *Election) remove(ctx context.Context, t *Term, a *appointment) {
+	done, err := e.awaitWriting(ctx)
+	if err != nil {
+		return // the client is being closed
+	}
+	defer done()
+	for e.latest == a {
+		data, stat, err := e.queue.Client().Get(ctx, e.next())
+		if err != nil || string(data) != a.text() {
+			return
+		}
+		_, err = t.Txn(ctx, zkrecipes.OpDelete(e.next(), stat.Version))
+		if !session.ReplyLost(err) || session.Sleep(ctx, session.RetryPause) != nil {
+			return
+		}
 	}
 }
 

@@ -311,6 +311,25 @@ func TestAppoint_Another(t *testing.T) {
 	})
 }
 
+// Two calls appoint the same candidate, and the first gives up. It leaves the request, on which the second relies.
+func TestAppoint_TheSameTwice(t *testing.T) {
+	convene(t, func(p *parliament) {
+		to := p.find("d")
+		first, second := make(chan error), make(chan error)
+		ctx, cancel := context.WithTimeout(p.Context(), time.Second)
+		defer cancel()
+		go func() { first <- p.leader.Appoint(ctx, p.term, to) }()
+		synctest.Wait()
+		go func() { second <- p.leader.Appoint(p.Context(), p.term, to) }()
+		require.ErrorIs(p, <-first, context.DeadlineExceeded)
+		synctest.Wait()
+		require.True(p, p.srv.Exists(path+"-next"))
+		p.srv.Expire(p.srv.SessionOf("b"))
+		require.NoError(p, <-second)
+		require.Equal(p, "ad", p.queue()[:2])
+	}, "b")
+}
+
 // An appointment of an earlier leader is replaced; a node of another kind is not.
 func TestAppoint_NodeOfAnother(t *testing.T) {
 	convene(t, func(p *parliament) {
