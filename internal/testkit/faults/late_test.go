@@ -183,6 +183,10 @@ var boundedCalls = []bounded{
 		must(s.Acquire(b.Context(), 1))
 		return func(ctx context.Context) error { return none(s.Acquire(ctx, 1)) }
 	}},
+	{name: "Semaphore.TryAcquire", open: func(b *benched) func(context.Context) error {
+		s := b.semaphore("/free")
+		return func(ctx context.Context) error { return none(s.TryAcquire(ctx, 1)) }
+	}},
 	{name: "Semaphore.Do", open: func(b *benched) func(context.Context) error {
 		s := b.semaphore("/free")
 		return func(ctx context.Context) error { return s.Do(ctx, 1, stays) }
@@ -234,6 +238,10 @@ var boundedCalls = []bounded{
 		first, last := b.mutex("/app/first"), b.mutex(path)
 		return func(ctx context.Context) error { return none(multilock.LockAll(ctx, first.Part(), last.Part())) }
 	}},
+	{name: "Holds.Txn", open: func(b *benched) func(context.Context) error {
+		all := must(multilock.LockAll(b.Context(), b.mutex("/1").Part(), b.mutex("/2").Part()))
+		return func(ctx context.Context) error { return none(all.Txn(ctx, zkrecipes.OpSet("/there", nil, -1))) }
+	}},
 	{name: "Holds.Release", open: func(b *benched) func(context.Context) error {
 		return must(multilock.LockAll(b.Context(), b.mutex("/1").Part(), b.mutex("/2").Part())).Release
 	}},
@@ -263,6 +271,10 @@ var boundedCalls = []bounded{
 		l := must(barrier.NewLatch(b.client, "/latch", 2))
 		return func(ctx context.Context) error { return none(l.CountDown(ctx, "")) }
 	}},
+	{name: "Latch.Count", open: func(b *benched) func(context.Context) error {
+		l := must(barrier.NewLatch(b.client, "/latch", 2))
+		return func(ctx context.Context) error { return none(l.Count(ctx)) }
+	}},
 	{name: "Latch.Wait", open: func(b *benched) func(context.Context) error {
 		return must(barrier.NewLatch(b.client, "/latch", 2)).Wait
 	}},
@@ -289,6 +301,10 @@ var boundedCalls = []bounded{
 		c := must(value.NewCounter(b.client, "/counter", value.AtomicLong()))
 		return func(ctx context.Context) error { return none(c.Add(ctx, 1)) }
 	}},
+	{name: "Counter.Next", open: func(b *benched) func(context.Context) error {
+		c := must(value.NewCounter(b.client, "/counter", value.AtomicLong()))
+		return func(ctx context.Context) error { return none(c.Next(ctx, 3)) }
+	}},
 	{name: "Counter.Close", open: func(b *benched) func(context.Context) error {
 		c := must(value.NewCounter(b.client, "/counter", value.AtomicLong()))
 		must(c.Add(b.Context(), 1))
@@ -302,6 +318,10 @@ var boundedCalls = []bounded{
 		n := must(node.New(b.client, "/kept", nil))
 		require.NoError(b, n.Ready(b.Context()))
 		return func(ctx context.Context) error { return n.Set(ctx, []byte("new")) }
+	}},
+	{name: "Node.Watch", open: func(b *benched) func(context.Context) error {
+		n := must(node.New(b.client, "/kept", nil))
+		return func(ctx context.Context) error { return drain(n.Watch(ctx)) }
 	}},
 	{name: "Node.Close", open: func(b *benched) func(context.Context) error {
 		n := must(node.New(b.client, "/kept", nil))
@@ -373,6 +393,14 @@ var boundedCalls = []bounded{
 	{name: "Shards.Run, with a return grace", late: time.Second, open: func(b *benched) func(context.Context) error {
 		s := must(shard.New(b.client, "/shards", shard.WithID("one"), shard.WithReturnGrace(time.Minute)))
 		return func(ctx context.Context) error { return s.Run(ctx, shard.List("x", "y"), serves) }
+	}},
+	{name: "Shards.Run, with a time to leave", late: time.Second, open: func(b *benched) func(context.Context) error {
+		s := must(shard.New(b.client, "/shards", shard.WithLeave(time.Second)))
+		return func(ctx context.Context) error { return s.Run(ctx, shard.List("x", "y"), serves) }
+	}},
+	{name: "Shards.SetNames", open: func(b *benched) func(context.Context) error {
+		s := must(shard.New(b.client, "/shards"))
+		return func(ctx context.Context) error { return s.SetNames(ctx, "x") }
 	}},
 	{name: "Shards.Leave", open: func(b *benched) func(context.Context) error {
 		s := must(shard.New(b.client, "/shards"))
