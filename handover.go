@@ -14,8 +14,8 @@ const (
 	// predecessor's end grants it without another request. The trade-off is that a release wakes two clients instead of
 	// one, and a contended section takes about eight requests instead of five.
 	HandOverEager
-	// HandOverAuto is eager only when that pays off, that is, when the client's previous wait in the same session took,
-	// per contender ahead, at most eight times as long as creating its node did. The client is lazy during its first
-	// wait and with longer sections, for which saving a round trip would hardly be noticeable.
+	// HandOverAuto is eager only when that pays off, that is, when the previous wait on the same Mutex or Election, in
+	// the same session, took, per contender ahead, at most eight times as long as creating its node did. It is lazy
+	// during the first wait and with longer sections, for which saving a round trip would hardly be noticeable.
 	HandOverAuto
 )

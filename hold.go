@@ -181,10 +181,11 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
 // Source: Curator's Revoker, which writes __REVOKE__ to the holder's node.
 func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 
-// Release ends the hold, deletes its contender, and waits until the node is gone or the session is over. If ctx is done
-// first, the deletion continues in the background, so Release with a canceled context still releases the hold. A
-// context that is derived from the hold is done as soon as the hold ends, and with such a context Release returns nil
-// without waiting. Release is idempotent, and you can call it again to resume waiting for the deletion.
+// Release ends the hold. Unless nested holds remain on the contender, it also deletes that, and waits until the node is
+// gone or the session is over. If ctx is done first, the deletion continues in the background, so Release with a
+// canceled context still releases the hold. A context that is derived from the hold is done as soon as the hold ends,
+// and with such a context Release returns nil without waiting. Release is idempotent, and you can call it again to
+// resume waiting for the deletion.
 //
 // If the session timed out locally, the next waiter is granted only after the servers expire it too.
 //

@@ -19,9 +19,8 @@
 //	Close leads from every state to Closed, which is final.
 //
 // In Suspended the connection is lost, but the session may still be alive. In Lost the session is over, and every hold
-// with it, because the server reported that it expired or because no server answered for a whole session timeout. The
-// client then opens a new session by itself. [Client.States] reports every transition, no matter how slow its reader
-// is.
+// with it, for one of the reasons listed at [Session], except Close. The client then opens a new session by itself.
+// [Client.States] reports every transition, no matter how slow its reader is.
 //
 // # Operations
 //
@@ -152,17 +151,17 @@
 //
 // Credentials, session passwords and the data of nodes are never logged. A slow or blocked log handler delays nothing
 // else, because a separate goroutine writes the records. Only [Client.Close] waits for the handler, for at most a
-// second. Up to 1,000 records may be waiting, and if more are dropped, their number is logged with the key "dropped".
+// second. Up to 1,000 records may be waiting. Any more are dropped, and their number is logged with the key "dropped".
 //
 // For health checks, [Client.Status] reports the same facts.
 //
 // # Cost
 //
 // A client has four goroutines, and one more for each node of a hold. Opening and closing a session takes about 32 KB
-// of memory. The client sends a ping if there has been no answer for T/3, where T is the session timeout, and while
-// there is a hold it also sends a sync about every T/11. After a reconnect, a client with a hold or with waiters sends
-// a transaction that has no effect, and each waiter sets its watch again with a read. Because watches are shared, a
-// session has at most one for each path and kind.
+// of memory. The client sends a ping if no sync or write has been answered for T/3, where T is the session timeout, and
+// while there is a hold it also sends a sync about every T/11. After a reconnect, a client with a hold or with waiters
+// sends a transaction that has no effect, and each waiter sets its watch again with a read. Because watches are shared,
+// a session has at most one for each path and kind.
 //
 // Events can get lost. Each waiting call and each hold therefore rereads what it watches after two to three session
 // timeouts, at a rate of at most 200 reads a second for the whole session. For example, at the default timeout, each of

@@ -227,8 +227,8 @@ func WithLogger(log *slog.Logger) Option {
 	}
 }
 
-// WithTracer adds tracers, which receive acquisitions, holds, shards, state changes and requests; there are
-// none by default. It may be given several times. See [zkrecipes.Tracer].
+// WithTracer adds tracers, which receive acquisitions, holds, state changes, attempts to connect, and requests; there
+// are none by default. It may be given several times. See [zkrecipes.Tracer].
 //
 // Errors: a tracer that is nil, or has no hook.
 func WithTracer(tracers ...*zkrecipes.Tracer) Option {

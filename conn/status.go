@@ -29,8 +29,8 @@ type Status struct {
 	// holds count once.
 	Holds int
 	// LastAnswer is when the most recent answer from a server arrived, even if that was in an earlier session, and
-	// RoundTrip is the time between that answer and its request. Pings count, so both are at most a third of the
-	// session timeout old while the client is connected.
+	// RoundTrip is the time between that answer and its request. Pings count, so both are at most about a third of the
+	// session timeout old while the server answers.
 	LastAnswer time.Time
 	RoundTrip  time.Duration
 	// LastError is why an attempt to connect, a connection or a session failed most recently, and LastErrorAt is when.

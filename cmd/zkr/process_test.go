@@ -375,17 +375,6 @@ func TestForward_PassesSignalsOn(t *testing.T) {
 	assert.Equal(t, 9, z.after(t, syscall.SIGUSR1))
 }
 
-func TestRevoke_StopsAHolderThatObeys(t *testing.T) {
-	srv := zktest.Run(t)
-	z := start(t, srv, "a", "lock", "--on-revoke=term", "/p", "--", "sleep", "300")
-	z.until(t, "started")
-	m, err := mutex.New(dial(t, srv), "/p")
-	require.NoError(t, err)
-	require.NoError(t, m.Revoke(t.Context()))
-	assert.Equal(t, 143, z.status(t))
-	assert.Equal(t, []string{"term", "exited", "released"}, z.rest(t))
-}
-
 func TestEnvironment_OfANestedZkrIsItsOwn(t *testing.T) {
 	srv := zktest.Run(t)
 	show := `echo "$ZKR_PATH $ZKR_KIND $ZKR_DEPTH $ZKR_TOKEN"; "$ZKR" held && "$ZKR" check && env | grep -c ^ZKR_TOKEN=`
@@ -522,20 +511,4 @@ func TestLeader_FollowsChanges(t *testing.T) {
 	told, err := os.ReadFile(hooks)
 	require.NoError(t, err)
 	assert.True(t, strings.HasPrefix(string(told), "none 0\nboss \nunknown 0\nboss \n"), string(told))
-}
-
-func TestWait_ReturnsWhenItsConditionHolds(t *testing.T) {
-	srv := zktest.Run(t)
-	ends(t, 0, srv.Addr(), "wait", "/p")
-	h := locked(t, srv, "/p", "alice")
-	ends(t, 0, srv.Addr(), "wait", "--leader=alice", "/p")
-	ends(t, 0, srv.Addr(), "wait", "--queue=1", "/p")
-	before, _ := srv.Watches()
-	z := begin(t, address(t, srv, "w"), "wait", "/p")
-	eventually(t, "zkr watches the queue", func() bool {
-		now, _ := srv.Watches()
-		return now > before
-	})
-	require.NoError(t, h.Release(t.Context()))
-	assert.Equal(t, 0, z.status(t))
 }

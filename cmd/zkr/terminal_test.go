@@ -135,15 +135,6 @@ func TestTerminal_Closed(t *testing.T) {
 	assert.FileExists(t, end)
 }
 
-func TestTerminal_ProgramReadsTheKeyboard(t *testing.T) {
-	srv := zktest.Run(t)
-	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "sh", "-c", `echo ready; read line; echo "got $line"`))
-	x.shows(t, "ready")
-	x.presses(t, "hello\n")
-	assert.Equal(t, 0, x.status(t), "a program outside the terminal's group would have been stopped")
-	x.shows(t, "got hello")
-}
-
 func TestTerminal_StoppedAndContinued(t *testing.T) {
 	srv := zktest.Run(t)
 	x := shell(t, srv)
@@ -189,16 +180,6 @@ func TestTerminal_StoppedForTooLong(t *testing.T) {
 	x.shows(t, "status of fg:79")
 	x.presses(t, "exit\n")
 	x.status(t)
-}
-
-func TestTerminal_TellsPeopleWhereTheyWait(t *testing.T) {
-	srv := zktest.Run(t)
-	holder := start(t, srv, "a", "lock", "--id=alice", "/p", "--", "sleep", "300")
-	holder.until(t, "started")
-	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "true"))
-	x.shows(t, "zkr: waiting for /p with 1 ahead: held by alice since ")
-	x.presses(t, ctrlC)
-	assert.Equal(t, 130, x.status(t))
 }
 
 func TestTerminal_TellsPeopleWhyThereIsNoConnection(t *testing.T) {

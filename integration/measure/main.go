@@ -5,7 +5,7 @@
 //	go run ./measure caches    cache.Tree, compared with CuratorCache
 //	go run ./measure scale     what many waiters, holds, clients and observers cost
 //	go run ./measure shards    recipes/shard, compared with kazoo and rendezvous hashing
-//	go run ./measure speed     zktest, compared with a real server; with -programs, zkr with flock and etcdctl
+//	go run ./measure speed     zktest, compared with a real server
 package main
 
 import (

@@ -108,7 +108,6 @@ func TestColours_AreToldApart(t *testing.T) {
 				require.NotEqual(t, before, patches[1].mean, "%s changes nothing", vision)
 				reader := scheme + ", " + vision.String()
 				found[reader] = append(found[reader], patches...)
-				p.Picture(browser.Seen, fmt.Sprintf("colours-%d-%s-%s", moment.at, scheme, vision))
 			}
 		}
 	}

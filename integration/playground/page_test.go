@@ -65,7 +65,6 @@ func TestPage_IsFitToRead(t *testing.T) {
 			require.LessOrEqual(t, browser.Evaluate[int64](p.Tab, `document.documentElement.scrollWidth`), width, what)
 			require.Empty(t, browser.Evaluate[[]string](p.Tab, wide), what)
 			require.Empty(t, p.Faint(`#lanes .on`, `#lanes rect.holds, #lanes rect.reads`), what)
-			p.Picture(browser.Seen, fmt.Sprintf("fit-%d-%v", width, browser.Scheme(dark)))
 		}
 	}
 	require.GreaterOrEqual(t, browser.Evaluate[float64](p.Tab,

@@ -154,10 +154,7 @@ func TestScenes(t *testing.T) {
 		}
 		require.Equal(t, verdict, browser.Evaluate[string](p.Tab,
 			`document.getElementById('verdict').innerText.trim().replace(/\s+/g, ' ')`), title)
-		name := strings.ToLower(strings.NewReplacer(" ", "-", "’", "", ",", "").Replace(title))
-		p.look(1280, 900, false)
-		p.Picture(browser.Seen, name)
-		if name == "the-partition" || name == "curators-rule" {
+		if name, pictured := pictures[title]; pictured {
 			p.look(1200, 560, false)
 			p.Picture(shown, name)
 		}
@@ -166,6 +163,9 @@ func TestScenes(t *testing.T) {
 		}
 	}
 }
+
+// pictures are the scenes that the documents show, with the names of the files.
+var pictures = map[string]string{"The partition": "the-partition", "Curator’s rule": "curators-rule"}
 
 // verdicts are what the page reports at the end of the scenes that involve more than a lock.
 var verdicts = map[string]string{

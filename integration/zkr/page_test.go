@@ -205,7 +205,6 @@ func TestPage_InABrowser(t *testing.T) {
 	p.click("#really")
 	p.shows("#refused", "is alive")
 	require.NoError(t, second.Err(), "nothing was deleted yet")
-	p.Picture(browser.Seen, "dialog")
 	p.click("#alive")
 	p.click("#really")
 	select {
@@ -221,7 +220,6 @@ func TestPage_InABrowser(t *testing.T) {
 	p.shows(".time li", "web2/7 held for ")
 	p.shows(".time li", "web1/42 held for ")
 	require.Equal(t, 3, p.count(".time li"))
-	p.Picture(browser.Seen, "time")
 	// The bar of the present hold grows longer than the others.
 	p.Await(`parseFloat(document.querySelector('.held .now').style.width) > 50`)
 	require.NoError(t, again.Release(t.Context()))
@@ -298,49 +296,6 @@ func (f *frozen) Write(text []byte) (int, error) {
 
 func (f *frozen) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
-// TestPage_TenThousandLocks: filtering is quick, and so is a change.
-func TestPage_TenThousandLocks(t *testing.T) {
-	server := zkserver.Start(t)
-	c, err := conn.Dial(t.Context(), server.Addr(), conn.WithLogger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	defer c.Close()
-	require.NoError(t, c.CreateAll(t.Context(), "/jobs", nil))
-	var ops []zkrecipes.Op
-	for i := range 10000 {
-		path := fmt.Sprintf("/jobs/job%04d", i)
-		ops = append(ops, zkrecipes.OpCreate(path, nil, 0),
-			zkrecipes.OpCreate(path+"/_c_6b9ea79f-6b6f-4f15-9a2f-2c6e9a4a8d3e-lock-", fmt.Append(nil, "web", i, "/", i),
-				zk.FlagEphemeral|zk.FlagSequence))
-	}
-	for some := range slices.Chunk(ops, 1000) { // a server rejects requests larger than 1 MB
-		_, err := c.Multi(t.Context(), some...)
-		require.NoError(t, err)
-	}
-	url, _, _ := serve(t, server.Addr())
-	answer, err := http.Get(url + "events") //nolint:noctx // the test ends it
-	require.NoError(t, err)
-	event, err := bufio.NewReader(answer.Body).ReadString('\n')
-	require.NoError(t, err)
-	_ = answer.Body.Close() // it was only read
-	t.Logf("the first event has %.1f MB", float64(len(event))/1e6)
-	p := browse(t, url)
-	t.Logf("10,000 locks are on the page after %v", p.shows("#count", "10000 queues").Round(time.Millisecond))
-	p.fill("filter", "job9999")
-	t.Logf("one of them is found after %v", p.shows("#count", "1 of 10000 queues").Round(time.Millisecond))
-	p.fill("filter", "")
-	drawn := browser.Evaluate[float64](p.Tab, `{
-		const began = performance.now();
-		document.getElementById('filter').dispatchEvent(new Event('input', { bubbles: true }));
-		performance.now() - began;
-	}`)
-	m := locker(t, server.Addr(), "late/1", "/jobs/zz-late")
-	_, err = m.Lock(t.Context())
-	require.NoError(t, err)
-	t.Logf("the page is drawn anew in %.0f ms, and a new holder is told after %v", drawn,
-		p.shows("#changes li", "free → late/1").Round(time.Millisecond))
-	p.shows("#count", "10001 queues")
-}
-
 // misplaced lists what is cut off at a side, texts that are only partly drawn, and what no pointer reaches, within the
 // dialog if it is open.
 const misplaced = `{
@@ -360,10 +315,9 @@ const misplaced = `{
 	found;
 }`
 
-// fits requires that nothing is misplaced or faint, and keeps a screenshot.
+// fits requires that nothing is misplaced or faint.
 func (p *tab) fits(what string) {
 	p.Helper()
-	p.Picture(browser.Seen, what)
 	require.Empty(p, browser.Evaluate[[]string](p.Tab, misplaced), what)
 	require.Empty(p, p.Faint("", ""), what)
 }
@@ -539,7 +493,6 @@ func TestPage_OwnDeadline(t *testing.T) {
 		require.Regexp(t, `^([5-9]|[12][0-9]) s$`, left)
 		p.Do(chromedp.Sleep(time.Second))
 	}
-	p.Picture(browser.Seen, "own")
 }
 
 // TestPage_Login: a user who has given the token to the browser sees the page live.

@@ -17,6 +17,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/outcome"
 	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/trace"
@@ -381,18 +382,18 @@ func versioned(
 		case doubt != nil && errors.Is(err, zk.ErrNoNode):
 			return stat, fmt.Errorf("%w: %w", errGone, doubt)
 		case doubt != nil && err != nil:
-			return stat, errors.Join(doubt, err)
+			return stat, outcome.Undecided(doubt, err)
 		default:
 			return stat, err
 		}
 		// The sync makes the read newer than the write in question if that has reached the leader.
 		if syncErr := c.Sync(ctx, path); syncErr != nil {
-			return stat, errors.Join(err, syncErr)
+			return stat, outcome.Undecided(err, syncErr)
 		}
 		exists, now, readErr := c.Exists(ctx, path)
 		switch {
 		case readErr != nil:
-			return stat, errors.Join(err, readErr)
+			return stat, outcome.Undecided(err, readErr)
 		case !exists:
 			return stat, fmt.Errorf("%w: %w", errGone, err)
 		case !g.stands(now):

@@ -256,8 +256,8 @@ func (c *core) tries(server lifetime.Server) {
 	c.trying = server.String()
 }
 
-// place is the root of a client's paths. Two are equal if their clients share a connection and a chroot.
-type place struct {
+// rootKey is the root of a client's paths. Two are equal if their clients share a connection and a chroot.
+type rootKey struct {
 	core *core
 	paths.Chroot
 }
@@ -267,11 +267,11 @@ func (c *Client) Root() zkrecipes.Root { return c.core.Root(c.chroot) }
 
 // Root returns the root of the paths below a chroot.
 func (c *core) Root(at paths.Chroot) zkrecipes.Root {
-	return zkrecipes.Root(root.New(place{c, at}))
+	return zkrecipes.Root(root.New(rootKey{c, at}))
 }
 
 // String names the servers, the node and the session.
-func (r place) String() string {
+func (r rootKey) String() string {
 	c := &Client{core: r.core}
 	return fmt.Sprintf("%s%s in session 0x%x", strings.Join(r.core.hosts.list(), ","), r.Abs("/"),
 		uint64(c.Status().Session))

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/outcome"
 	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
@@ -45,9 +46,9 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 			if err = remakes.MakeParents(ctx, tried, path, err); err == nil || tried.Err() != nil {
 				continue // creating a container again does no harm
 			}
-			return errors.Join(doubt, err)
+			return outcome.Undecided(doubt, err)
 		default:
-			return errors.Join(doubt, err)
+			return outcome.Undecided(doubt, err)
 		}
 		made, err := c.wasMade(ctx, path, data, tried, before)
 		if made {
@@ -57,7 +58,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 			err = session.Sleep(ctx, session.RetryPause)
 		}
 		if err != nil {
-			return errors.Join(doubt, err)
+			return outcome.Undecided(doubt, err)
 		}
 	}
 }
@@ -76,7 +77,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 // One copy can still arrive late: a server may hang while it has the create, and resume the session afterwards. The
 // caller therefore remains in doubt until a copy is answered.
 //
-// Errors: one of the two is not certain; there is a node with other data; a read failed.
+// Errors: one of the two is not certain; there is a node with other data; the barrier or a read failed.
 func (c *Client) wasMade(
 	ctx context.Context, path string, data []byte, tried *session.Session, before int64,
 ) (made bool, err error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/outcome"
 	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
@@ -95,7 +96,7 @@ func (c *Client) deleteAny(ctx context.Context, path string) (full bool, err err
 		case errors.Is(err, zk.ErrNotEmpty):
 			return true, nil
 		case !session.ReplyLost(err) || ctx.Err() != nil:
-			return false, errors.Join(doubt, err)
+			return false, outcome.Undecided(doubt, err)
 		}
 		doubt = err
 		_ = session.Sleep(ctx, session.RetryPause) // as above

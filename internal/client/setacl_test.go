@@ -77,17 +77,3 @@ func TestSetACL_ReplyLost(t *testing.T) {
 		})
 	}
 }
-
-// TestSetACL_SecondCopyIsRefused: the first may have removed the permission that the second needs. The error includes
-// both.
-func TestSetACL_SecondCopyIsRefused(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		grow(t, srv, "/a")
-		c := trial.Dial(t, srv)
-		srv.Intercept(zktest.Match{Op: zktest.OpSetACL}, zktest.DropRequest())
-		srv.Intercept(zktest.Match{Op: zktest.OpSetACL}, zktest.Fail(zktest.CodeNoAuth))
-		_, err := c.SetACL(trial.Within(t, time.Minute), "/a", zk.WorldACL(zk.PermRead), 0)
-		require.ErrorIs(t, err, zk.ErrNoAuth)
-		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
-	})
-}

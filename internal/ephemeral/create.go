@@ -72,8 +72,8 @@ type creation struct {
 // the create, so that a request made by sent costs no extra round trip.
 //
 // The GUID makes the create safe to repeat: if a reply is lost, Create searches for the node, behind a barrier (see
-// find), before it sends the create again. A node it finds counts only if this session owns it. The caller may give up
-// at any time; its node is then removed in the background.
+// find), before it sends the create again. A node it finds counts only if this session owns it or, with Lasting, nobody
+// does. The caller may give up at any time; its node is then removed in the background.
 //
 // Errors: ErrGone if part of what was created was deleted, or a node to delete was missing.
 //

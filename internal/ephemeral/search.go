@@ -11,8 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// find searches for what was created with the GUID. If it returns nil and no error, this session owns nothing with that
-// GUID.
+// find searches for what was created with the GUID. If it returns nil and no error, no node with that GUID is ours.
 //
 // The barrier makes the read newer than any create whose reply is lost, so none is in flight. A sync would not suffice:
 // the leader that answers it may have been replaced by the one that has the create. One create can still arrive late. A

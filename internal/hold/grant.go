@@ -127,11 +127,11 @@ func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 	n := turn.Node
 	g := &Grant{Node: n, Token: turn.Token, place: turn.Place}
 	n.Session.BeginRetention()
-	if err := g.endOnLoss(ctx, &turn); err != nil {
+	if err := g.proveAndRegister(ctx, &turn); err != nil {
 		g.detach()
 		return nil, err
 	}
-	h, ok := g.hold(a.hold(ctx, g), n.Parent, &g.first)
+	h, ok := g.hold(a.traceStart(ctx, g), n.Parent, &g.first)
 	if ok && ctx.Err() == nil {
 		g.watch(turn.Watch)
 		return h, nil
@@ -149,17 +149,20 @@ func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 	}
 }
 
-// endOnLoss sets the callback that ends the grant with its session. When it returns nil, two things are true at the
-// same time: the session is proven alive and the turn is not in doubt. It loops because either check may take so long
-// that the other's answer is outdated.
-func (g *Grant) endOnLoss(ctx context.Context, turn *Turn) error {
+// proveAndRegister registers the callback that ends the grant with its session. When it returns nil, two things are
+// true at the same time: the session is proven alive and the turn is not in doubt. It loops because either check may
+// take so long that the other's answer is outdated.
+func (g *Grant) proveAndRegister(ctx context.Context, turn *Turn) error {
 	s, lossOnSuspend := g.Node.Session, turn.Config.LossOnSuspend
 	for {
-		waits := !s.Proven()
-		if err := s.Prove(ctx); err != nil {
+		err, waited := s.Err(), !s.Proven()
+		if err == nil && waited { // otherwise it might wait after all, unnoticed
+			err = s.Prove(ctx)
+		}
+		if err != nil {
 			return err
 		}
-		if turn.isInDoubt() || waits && turn.isUnwatched() {
+		if turn.isInDoubt() || waited && turn.isUnwatched() {
 			if err := turn.confirm(ctx); err != nil {
 				return err
 			}
@@ -213,7 +216,7 @@ func (g *Grant) revocation() chan struct{} {
 // lose ends all holds as lost, and then removes the node.
 func (g *Grant) lose(why *zkrecipes.LostError) { g.endHolds(why)() }
 
-// endHolds ends all holds as lost. Every loss arrives here: from the session (endOnLoss), from the watch on the node
+// endHolds ends all holds as lost. Every loss arrives here: from the session (proveAndRegister), from the watch on the node
 // (watchPath), from Check, and from a hold that looked at the clock and ended itself (Lapse). The first one determines
 // what the holds report.
 //

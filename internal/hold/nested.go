@@ -29,7 +29,7 @@ func allHeld(ctx context.Context, p *ephemeral.Parent, kind string) iter.Seq[*Gr
 func Above(ctx context.Context, p *ephemeral.Parent, kind string) (*Grant, bool) {
 	for g := range allHeld(ctx, p, kind) {
 		if g.Node.Parent.Client.Same(p.Client) {
-			return g, g.isProven()
+			return g, g.beforeDeadline()
 		}
 	}
 	return nil, false
@@ -45,13 +45,13 @@ func Again(ctx context.Context, p *ephemeral.Parent, kind string) (*zkrecipes.Ho
 	return g.hold(ctx, p, new(share))
 }
 
-func (g *Grant) isProven() bool { return time.Now().Before(g.Node.Session.ValidUntil()) }
+func (g *Grant) beforeDeadline() bool { return time.Now().Before(g.Node.Session.ValidUntil()) }
 
 // IsHeld reports whether the grant has not ended.
 func (g *Grant) IsHeld() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return !g.ended && g.isProven()
+	return !g.ended && g.beforeDeadline()
 }
 
 // CheckDeadlock returns an error if a contender of the given kind would wait for a node that ctx descends from and

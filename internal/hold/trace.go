@@ -60,10 +60,10 @@ type tracedHold struct {
 	since   time.Time
 }
 
-// hold notifies the tracers that g is granted, and returns the context for its hold. The grant may be lost at any
+// traceStart notifies the tracers that g is granted, and returns the context for its hold. The grant may be lost at any
 // moment once its loss callback is set, so the end may be due before HoldStart has returned. In that case the caller's
 // traceEnd reports it.
-func (a *Attempt) hold(ctx context.Context, g *Grant) context.Context {
+func (a *Attempt) traceStart(ctx context.Context, g *Grant) context.Context {
 	if a == nil {
 		return ctx
 	}

@@ -16,17 +16,18 @@ func (l *Lifetime) Run() {
 		// A round counts as failed until one of its connections has lasted, so that servers that accept and hang up are not
 		// dialed without a pause.
 		l.pauses.Failed()
-		l.goRound()
+		l.tryServers()
 	}
 }
 
-// goRound tries each address of the servers once. It ends when a connection that has lasted is lost: the next round
+// tryServers tries each address of the servers once. Connections are served one after another, so nothing of an earlier
+// one arrives once a later one is up. tryServers ends when a connection that has lasted is lost: the next round
 // then begins immediately, and resolves the names again.
 //
 // Servers that are restarted one after another may know different credentials for a while, so a refusal counts only for
 // one server. The session ends if all servers of a round reject the credentials. A server that cannot be reached might
 // still accept them.
-func (l *Lifetime) goRound() {
+func (l *Lifetime) tryServers() {
 	var refusal error
 	unanimous, tried, unanswered := true, 0, 0
 	for server := range l.owner.Servers(l.ctx) {

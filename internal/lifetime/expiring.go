@@ -10,7 +10,7 @@ import "time"
 func (l *Lifetime) OnExpiring(lead time.Duration, f func()) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := l.upkeep.Expect(lead, f)
+	w := l.upkeep.AddWarning(lead, f)
 	l.wakeHeartbeatBefore(l.upkeep.WarningDue(w))
 	return func() {
 		l.mu.Lock()
@@ -21,4 +21,4 @@ func (l *Lifetime) OnExpiring(lead time.Duration, f func()) (stop func()) {
 
 // deadlineMoved makes the heartbeat take a step if the deadline has moved back to before its next planned step. The
 // caller holds mu.
-func (l *Lifetime) deadlineMoved() { l.wakeHeartbeatBefore(l.upkeep.DeadlineDue()) }
+func (l *Lifetime) deadlineMoved() { l.wakeHeartbeatBefore(l.upkeep.NextDue()) }

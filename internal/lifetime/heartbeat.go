@@ -76,11 +76,11 @@ func (l *Lifetime) heartbeat(now time.Time) time.Time {
 }
 
 // line returns what the heartbeat needs to know about the connection. The caller holds mu.
-func (l *Lifetime) line() liveness.Line {
+func (l *Lifetime) line() liveness.Conn {
 	if l.connection == nil {
-		return liveness.Line{}
+		return liveness.Conn{}
 	}
-	return liveness.Line{Up: l.isUp(), OldestSync: l.connection.OldestSync(), Arrived: l.connection.Arrived()}
+	return liveness.Conn{Up: l.isUp(), OldestSync: l.connection.OldestSync(), Arrived: l.connection.Arrived()}
 }
 
 // sendSync sends a sync, and with it a barrier if a hold needs one; see [liveness.Proof]. The connection records the
@@ -155,5 +155,5 @@ func (l *Lifetime) BeginRetention() {
 func (l *Lifetime) EndRetention() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.upkeep.Release()
+	l.upkeep.EndRetention()
 }

@@ -1,6 +1,16 @@
 // Package lifetime implements the life of one ZooKeeper session: its connections, its proof, loss notifications, and
 // its end. On its own it sends only the requests that the proof and the end need. All others come from the packages
 // above.
+//
+// These clocks decide about it, with T for the session timeout:
+//
+//   - Attempts to connect: T/6 each, but at least 1 s (Ensemble.ConnectTimeout).
+//   - A ping: T/3 after the latest sync or write that was answered was sent (link).
+//   - The end of a connection: 2T/3 without a reply, an event or part of a long reply (link), or T/4 without an
+//     answer to a sync while there are holds or acquisitions (liveness.Step.Drop).
+//   - The end of the holds: ValidUntil, computed from the answers (liveness.Proof).
+//   - The end of the session, besides the server's word: T after the latest answered request was sent
+//     (liveness.Step.Silent).
 package lifetime
 
 import (

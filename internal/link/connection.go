@@ -84,7 +84,7 @@ type Connection struct {
 	unanswered int // bytes of requests
 	pings      []time.Time
 	// When the latest request other than a read that the server has accepted and answered was sent.
-	heard  time.Time
+	served time.Time
 	pinger *time.Timer // nil until the connection is up
 }
 

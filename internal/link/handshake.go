@@ -67,7 +67,7 @@ func (c *Connection) ask(frame []byte, most int) (wire.Header, []byte, error) {
 func (c *Connection) Up(timeout time.Duration) {
 	c.up.Store(true)
 	c.patience = timeout * 2 / 3
-	c.heardNow()
+	c.resetWatchdog()
 	c.keepAlive(timeout / 3)
 }
 

@@ -34,7 +34,7 @@ func (c *Connection) read() error {
 		if err != nil {
 			return err
 		}
-		c.heardNow()
+		c.resetWatchdog()
 	}
 }
 
@@ -152,8 +152,8 @@ func (c *Connection) take(xid, code int32) (r pending, err error) {
 		c.pending = c.pending[1:]
 		c.unanswered -= r.size
 	}
-	if wire.FromTree(code) && !wire.IsRead(r.op) && r.sent.After(c.heard) {
-		c.heard = r.sent
+	if wire.FromTree(code) && !wire.IsRead(r.op) && r.sent.After(c.served) {
+		c.served = r.sent
 	}
 	return r, nil
 }
@@ -170,7 +170,7 @@ func (c *Connection) Read(p []byte) (int, error) {
 	}
 	if c.progress += n; c.progress >= leastProgress {
 		c.progress = 0
-		c.heardNow()
+		c.resetWatchdog()
 		if !c.unasked {
 			c.note()
 		}
@@ -178,9 +178,9 @@ func (c *Connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// heardNow gives the server its full patience again. Events are a sign of life only until something has been unanswered
+// resetWatchdog gives the server its full patience again. Events are a sign of life only until something has been unanswered
 // for half of the session timeout. That leaves time to find a server that answers.
-func (c *Connection) heardNow() {
+func (c *Connection) resetWatchdog() {
 	now := time.Since(c.born)
 	until, mute := now+c.patience, false
 	if c.unasked {

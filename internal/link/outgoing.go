@@ -182,7 +182,7 @@ func (c *Connection) keepAlive(interval time.Duration) {
 		if c.why != nil {
 			return
 		}
-		if left := interval - time.Since(c.heard); left > 0 {
+		if left := interval - time.Since(c.served); left > 0 {
 			c.pinger.Reset(left)
 			return
 		}

@@ -1,6 +1,6 @@
-// Package liveness implements contract C2 of docs/design.md: until when a session is proven to be alive, and what keeps
-// the proof fresh. It has no clock, no lock and no I/O. The session queries it under its own lock, and does what is
-// due.
+// Package liveness computes until when a session is proven to be alive: no server ends the session before ValidUntil
+// (contract C2 of docs/design.md). It also decides what keeps the proof fresh. It has no clock, no lock and no I/O. The
+// session queries it under its own lock, and does what is due.
 //
 // All times are readings of this process's monotonic clock. It may stand still while the machine is suspended, which no
 // proof covers.
@@ -184,7 +184,7 @@ func (p *Proof) ValidUntil() time.Time {
 	return soonest(p.contact.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))
 }
 
-// SilentUntil returns when nothing will have been answered for a whole timeout.
+// SilentUntil returns when the latest request that has been answered was sent a whole timeout ago.
 func (p *Proof) SilentUntil() time.Time { return p.heard.Add(p.timeout) }
 
 // Lasts reports whether the proof lasts until a contact made now can be proven, and for spare beyond that.

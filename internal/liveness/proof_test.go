@@ -143,13 +143,13 @@ func TestProof_Upkept_LeavesMoreThanHalfTheTimeout(t *testing.T) {
 				if now.After(at(16)) {
 					least = min(least, u.ValidUntil().Sub(now.Add(tt.rtt)))
 				}
-				step := u.Step(now, true, Line{Up: true})
+				step := u.Step(now, true, Conn{Up: true})
 				require.False(t, step.Drop)
 				if step.Sync {
 					syncs++
 					u.Answered(now, now.Add(tt.rtt), Leader)
 					u.SyncDone()
-					step = u.Step(now.Add(tt.rtt), true, Line{Up: true})
+					step = u.Step(now.Add(tt.rtt), true, Conn{Up: true})
 				}
 				require.True(t, step.Next.After(now))
 				now = step.Next

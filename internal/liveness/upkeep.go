@@ -15,8 +15,8 @@ type Upkeep struct {
 // New returns the upkeep of a session that no server has given yet.
 func New(terms Terms) Upkeep { return Upkeep{Proof: Proof{terms: terms}} }
 
-// Line is what is known about the latest connection; zero if there is none.
-type Line struct {
+// Conn is what is known about the latest connection; zero if there is none.
+type Conn struct {
 	Up         bool
 	OldestSync time.Time // when the oldest unanswered sync was sent; zero if there is none
 	Arrived    time.Time // when the latest part of a long reply arrived; zero if none did
@@ -27,30 +27,31 @@ type Step struct {
 	Warn []func() // to call
 	Sync bool     // a sync must be sent now; the upkeep records it as sent
 	Drop bool     // a sync has been unanswered for too long, so the connection must be dropped
-	// By then the latest request to be answered was sent a whole timeout ago, and the session has ended.
+	// A whole timeout after the latest answered request was sent or, if later, a part of a long reply arrived: by then
+	// the session has ended.
 	Silent time.Time
 	Next   time.Time // query again by then
 }
 
 // Step returns what is due now. held means that there are holds, which end with the proof.
-func (u *Upkeep) Step(now time.Time, held bool, line Line) Step {
-	step := Step{Silent: latest(u.SilentUntil(), line.Arrived.Add(u.timeout))}
+func (u *Upkeep) Step(now time.Time, held bool, c Conn) Step {
+	step := Step{Silent: latest(u.SilentUntil(), c.Arrived.Add(u.timeout))}
 	step.Next = step.Silent
 	if held {
 		step.Next = soonest(step.Next, u.ValidUntil())
 	}
 	warn, next := u.warn(now)
 	step.Warn, step.Next = warn, soonest(step.Next, next)
-	if u.retained > 0 && line.Up {
-		u.stepSync(now, line, &step)
+	if u.retained > 0 && c.Up {
+		u.stepSync(now, c, &step)
 	}
 	return step
 }
 
 // stepSync adds to a step what a retained session needs on a connection that is up. An answer wakes the session.
-func (u *Upkeep) stepSync(now time.Time, line Line, step *Step) {
-	if !line.OldestSync.IsZero() {
-		overdue := latest(line.OldestSync, line.Arrived).Add(u.least / 4)
+func (u *Upkeep) stepSync(now time.Time, c Conn, step *Step) {
+	if !c.OldestSync.IsZero() {
+		overdue := latest(c.OldestSync, c.Arrived).Add(u.least / 4)
 		if !now.Before(overdue) {
 			step.Drop = true
 			return
@@ -81,7 +82,7 @@ func (u *Upkeep) HurrySync() { u.lastSync = time.Time{} }
 // SyncDone records that the latest sync was answered, or lost with its connection.
 func (u *Upkeep) SyncDone() { u.syncing = false }
 
-// Retain keeps the proof fresh until Release. It reports whether the proof was not being kept fresh before. If the
+// Retain keeps the proof fresh until EndRetention. It reports whether the proof was not being kept fresh before. If the
 // proof lasts for now, the first sync is not urgent, so a short hold needs none.
 func (u *Upkeep) Retain(now time.Time) (first bool) {
 	u.retained++
@@ -94,8 +95,8 @@ func (u *Upkeep) Retain(now time.Time) (first bool) {
 	return true
 }
 
-// Release ends one Retain.
-func (u *Upkeep) Release() { u.retained-- }
+// EndRetention ends one Retain.
+func (u *Upkeep) EndRetention() { u.retained-- }
 
 // Freshen reports whether the proof ends soon, so that a request must be sent to the leader now. That request counts as
 // a sync.
@@ -113,9 +114,9 @@ type Warning struct {
 	call func()
 }
 
-// Expect makes a warning due as soon as no more than lead remains until ValidUntil, even if that is because it moved
-// back.
-func (u *Upkeep) Expect(lead time.Duration, call func()) *Warning {
+// AddWarning makes a warning due as soon as no more than lead remains until ValidUntil, even if that is because it
+// moved back.
+func (u *Upkeep) AddWarning(lead time.Duration, call func()) *Warning {
 	w := &Warning{lead, call}
 	if u.warnings == nil {
 		u.warnings = make(map[*Warning]struct{})
@@ -130,8 +131,8 @@ func (u *Upkeep) Forget(w *Warning) { delete(u.warnings, w) }
 // WarningDue returns when a warning is due.
 func (u *Upkeep) WarningDue(w *Warning) time.Time { return u.ValidUntil().Add(-w.lead) }
 
-// DeadlineDue returns when the first warning is due, or the deadline if none is due before it.
-func (u *Upkeep) DeadlineDue() time.Time {
+// NextDue returns when the first warning is due, or the deadline if none is due before it.
+func (u *Upkeep) NextDue() time.Time {
 	first := u.ValidUntil()
 	for w := range u.warnings {
 		first = soonest(first, u.WarningDue(w))

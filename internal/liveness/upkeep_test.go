@@ -19,19 +19,19 @@ func upkept() *Upkeep {
 
 // What is due at a moment, and when to query again.
 func TestUpkeep_Step_SaysWhatIsDue(t *testing.T) {
-	none, eleventh := Line{}, (8 * time.Second / 11).Seconds()
-	up := Line{Up: true}
+	none, eleventh := Conn{}, (8 * time.Second / 11).Seconds()
+	up := Conn{Up: true}
 	retained := func(u *Upkeep) { u.retained = 1 }
 	both := func(f, g func(*Upkeep)) func(*Upkeep) { return func(u *Upkeep) { f(u); g(u) } }
 	syncing := both(retained, func(u *Upkeep) { u.syncing = true })
-	warned := func(u *Upkeep) { u.Expect(3*time.Second, func() {}) }
+	warned := func(u *Upkeep) { u.AddWarning(3*time.Second, func() {}) }
 	proven := func(u *Upkeep) { u.Answered(at(6), at(6), Leader) } // for the contact at 4
 	for _, tt := range []struct {
 		name   string
 		given  func(*Upkeep)
 		now    float64
 		held   bool
-		line   Line
+		line   Conn
 		sync   bool
 		drop   bool
 		warned bool
@@ -40,9 +40,9 @@ func TestUpkeep_Step_SaysWhatIsDue(t *testing.T) {
 	}{
 		{name: "idle: only silence is waited for", now: 5, line: up, silent: 12, next: 12},
 		{name: "idle: the time of silence is no step of its own", now: 13, line: up, silent: 12, next: 12},
-		{name: "a part of a reply breaks the silence", now: 5, line: Line{Up: true, Arrived: at(7)}, silent: 15, next: 15},
+		{name: "a part of a reply breaks the silence", now: 5, line: Conn{Up: true, Arrived: at(7)}, silent: 15, next: 15},
 		{
-			name: "a part that came before the newest answer does not", now: 5, line: Line{Up: true, Arrived: at(3)}, silent: 12,
+			name: "a part that came before the newest answer does not", now: 5, line: Conn{Up: true, Arrived: at(3)}, silent: 12,
 			next: 12,
 		},
 		{name: "held: the deadline", now: 5, held: true, line: none, silent: 12, next: 8},
@@ -64,17 +64,17 @@ func TestUpkeep_Step_SaysWhatIsDue(t *testing.T) {
 		{name: "hurried", given: both(retained, (*Upkeep).HurrySync), now: 4, line: up, sync: true, silent: 12, next: 6},
 		{name: "a sync is being sent", given: syncing, now: 6, line: up, silent: 12, next: 12},
 		{
-			name: "a sync is without an answer", given: syncing, now: 6, line: Line{Up: true, OldestSync: at(5)}, silent: 12,
+			name: "a sync is without an answer", given: syncing, now: 6, line: Conn{Up: true, OldestSync: at(5)}, silent: 12,
 			next: 7,
 		},
-		{name: "for T/4", given: syncing, now: 7, line: Line{Up: true, OldestSync: at(5)}, drop: true, silent: 12, next: 12},
+		{name: "for T/4", given: syncing, now: 7, line: Conn{Up: true, OldestSync: at(5)}, drop: true, silent: 12, next: 12},
 		{
-			name: "but a part of a reply came", given: syncing, now: 7, line: Line{Up: true, OldestSync: at(5), Arrived: at(6)},
+			name: "but a part of a reply came", given: syncing, now: 7, line: Conn{Up: true, OldestSync: at(5), Arrived: at(6)},
 			silent: 14, next: 8,
 		},
 		{
 			name: "not retained any more", given: func(u *Upkeep) { u.syncing = true }, now: 7,
-			line: Line{Up: true, OldestSync: at(5)}, silent: 12, next: 12,
+			line: Conn{Up: true, OldestSync: at(5)}, silent: 12, next: 12,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestUpkeep_Step_SaysWhatIsDue(t *testing.T) {
 
 // While a sync is in flight, no other is due, even if the clock says so.
 func TestUpkeep_Sync_IsDueAgainWhenItIsDone(t *testing.T) {
-	u, up := upkept(), Line{Up: true}
+	u, up := upkept(), Conn{Up: true}
 	u.retained = 1
 	require.True(t, u.Step(at(5), true, up).Sync)
 	require.False(t, u.Step(at(6.5), true, up).Sync)
@@ -110,8 +110,8 @@ func TestUpkeep_Retain_FirstSyncHasTime(t *testing.T) {
 		require.True(t, u.Retain(at(tt.now)))
 		require.Equal(t, at(tt.last).Add(8*time.Second/11), u.SyncDue(), "retained at %v", tt.now)
 		require.False(t, u.Retain(at(tt.now)), "it is already")
-		u.Release()
-		u.Release()
+		u.EndRetention()
+		u.EndRetention()
 		require.True(t, u.Retain(at(tt.now)))
 	}
 }
@@ -126,15 +126,15 @@ func TestUpkeep_Freshen_OnlyIfTheProofEndsSoon(t *testing.T) {
 
 func TestUpkeep_Warnings_AreDueOnce(t *testing.T) {
 	u := upkept()
-	require.Equal(t, at(8), u.DeadlineDue())
-	early, late := u.Expect(3*time.Second, func() {}), u.Expect(time.Second, func() {})
-	require.Equal(t, at(5), u.DeadlineDue())
+	require.Equal(t, at(8), u.NextDue())
+	early, late := u.AddWarning(3*time.Second, func() {}), u.AddWarning(time.Second, func() {})
+	require.Equal(t, at(5), u.NextDue())
 	require.Equal(t, at(7), u.WarningDue(late))
-	require.Len(t, u.Step(at(5), false, Line{}).Warn, 1)
-	require.Equal(t, at(7), u.DeadlineDue())
+	require.Len(t, u.Step(at(5), false, Conn{}).Warn, 1)
+	require.Equal(t, at(7), u.NextDue())
 	u.Forget(early) // it is no longer there
 	u.Forget(late)
-	require.Empty(t, u.Step(at(8), false, Line{}).Warn)
+	require.Empty(t, u.Step(at(8), false, Conn{}).Warn)
 }
 
 // For a grant the proof must last for another lag and a 16th of the timeout; see

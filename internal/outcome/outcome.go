@@ -60,3 +60,16 @@ var refusals = []error{
 func InDoubt(err error) error {
 	return fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, err)
 }
+
+// Undecided returns the error of a write that is in doubt because of one error and remains so because of another. If
+// doubt is nil, it returns err. The result only prints a server's answer in err, without matching it, because the answer
+// is to another request: callers take zk.ErrBadVersion to mean that nothing was written.
+func Undecided(doubt, err error) error {
+	if doubt == nil {
+		return err
+	}
+	if o := Of(err); o == Refused || o == NotExecuted {
+		return fmt.Errorf("%w; then: %v", doubt, err) //nolint:errorlint // see above
+	}
+	return fmt.Errorf("%w; then: %w", doubt, err)
+}

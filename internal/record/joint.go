@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/outcome"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -99,7 +100,7 @@ func (j Joint) Do(ctx context.Context) error {
 		if w.doubt != nil {
 			switch fate, err := j.fate(ctx, &w); {
 			case err != nil:
-				return errors.Join(w.doubt, err)
+				return outcome.Undecided(w.doubt, err)
 			case fate == refused:
 				w.doubt = nil
 			case fate != open:
@@ -208,7 +209,7 @@ func (j Joint) send(ctx context.Context, w *jointWrite) (again bool, err error) 
 			return true, nil
 		}
 	}
-	return false, errors.Join(w.doubt, err)
+	return false, outcome.Undecided(w.doubt, err)
 }
 
 // madeBy returns the path of the failed operation if it was the create of a node, otherwise "". If that failed because

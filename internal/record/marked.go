@@ -12,6 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
+	"github.com/zkrecipes/zkrecipes/internal/outcome"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -90,7 +91,7 @@ func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]b
 			continue
 		}
 		if err != nil {
-			return nil, errors.Join(w.doubt, err)
+			return nil, outcome.Undecided(w.doubt, err)
 		}
 		if w.doubt == nil {
 			if w.data, err = next(now.Data); err != nil && m.left != nil {
@@ -150,7 +151,7 @@ func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again 
 		m.forget() // deleted by hand
 		return true, nil
 	default:
-		return false, errors.Join(w.doubt, err)
+		return false, outcome.Undecided(w.doubt, err)
 	}
 }
 

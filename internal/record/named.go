@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/outcome"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -43,7 +44,7 @@ func (n Named) Do(ctx context.Context) (found session.Node, changed bool, err er
 			ops, err = n.Next(now)
 		}
 		if err != nil {
-			return session.Node{}, false, errors.Join(w.doubt, err)
+			return session.Node{}, false, outcome.Undecided(w.doubt, err)
 		}
 		if len(ops) == 0 {
 			return now, false, nil
@@ -75,5 +76,5 @@ func (n Named) send(ctx context.Context, w *write, ops []zkrecipes.Op) (again bo
 			return true, nil
 		}
 	}
-	return false, errors.Join(w.doubt, err)
+	return false, outcome.Undecided(w.doubt, err)
 }

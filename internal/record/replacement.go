@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/outcome"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -35,7 +36,7 @@ func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 	for {
 		now, err := Load(ctx, r.Client, r.Path)
 		if err != nil {
-			return session.Node{}, errors.Join(w.doubt, err)
+			return session.Node{}, outcome.Undecided(w.doubt, err)
 		}
 		if w.doubt != nil {
 			switch r.fate(&w, now) {
@@ -113,7 +114,7 @@ func (r Replacement) send(ctx context.Context, w *write) (written session.Node, 
 			return session.Node{}, true, nil
 		}
 	}
-	return session.Node{}, false, errors.Join(w.doubt, err)
+	return session.Node{}, false, outcome.Undecided(w.doubt, err)
 }
 
 // write sends one transaction. A new node is created and written in the same one, so that its version differs from that

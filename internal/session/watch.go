@@ -51,7 +51,7 @@ func (w *Watch) HasFired() bool {
 }
 
 // SaysDeleted reports whether the watch has fired because the server reported that the node was deleted. It is false
-// for a watch that was fired by another change, by a new connection, or by its removal.
+// for a watch that was fired by another change, a new connection, the end of the session, or its removal.
 func (w *Watch) SaysDeleted() bool { return w.HasFired() && w.deleted }
 
 // mostRechecks is how many calls of a session may read again per second because an event may be lost.
@@ -270,9 +270,9 @@ func (w *watches) fireOne(key watchKey, a *sharedWatch, deleted bool) {
 	delete(w.set, key)
 }
 
-// onEvent is called on the goroutine that reads from the connection, so it only closes channels. A watch is in the set
-// before the request that sets it on the server is sent, so it is there when the event arrives. Replies that the server
-// sent after the event are read after it.
+// onEvent is called on the goroutine that reads from the connection, so it never waits for a reader. A watch is in the
+// set before the request that sets it on the server is sent, so it is there when the event arrives. Replies that the
+// server sent after the event are read after it.
 func (s *session) onEvent(e zk.Event) {
 	s.tell(News{Kind: Changed, Event: e.Type, Path: e.Path, Heard: s.Heard()})
 	data, exist := watchKey{watchData, e.Path}, watchKey{watchExist, e.Path}

@@ -133,8 +133,8 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 		switch {
 		case isHandedOver(handedOver):
 		case o.alone && ahead.SaysDeleted():
-			// Before the waiter's own watch is checked: a connection that comes up after this begins with a barrier, and one
-			// that came up before has fired that watch.
+			// Before the waiter's own watch is checked: a connection that comes up after this begins with a barrier, unless
+			// an answer has arrived by then, and one that came up before has fired that watch.
 			w.session.LeanOnEvent()
 		default:
 			return false, nil

@@ -1,9 +1,10 @@
 // Package znode implements queues of contenders: which of them is granted, and how the others wait. A contender is an
 // ephemeral sequential node under the parent of its queue, and the order of the sequence numbers is the order of the
 // queue. Each waiter waits for a contender ahead of it. When that contender has left, it is immediately the waiter's
-// turn if one event is enough to know so (armed.go, place.go); otherwise the waiter lists the queue again. A mutex, a
-// read-write lock and an election are one queue each; a semaphore is two: the leases, and the door, a lock that admits
-// one client at a time to them.
+// turn if the event (armed.go) or the release (place.go) suffices to know so; otherwise the waiter lists the queue
+// again. A caller that joins needs no list if it follows a contender of its own session that was first (shortcut.go).
+// Every grant then passes hold.Give, which requires a proof of the session. A mutex, a read-write lock and an election are one queue each; a semaphore is two: the leases, and the door, a
+// lock that admits one client at a time to them.
 package znode
 
 import (

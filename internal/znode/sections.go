@@ -8,8 +8,8 @@ import (
 )
 
 // sections records whether the sections of a queue are so short that saving a round trip per hand-over is worth three
-// more requests. The waiters of one session find this out by waiting. Both ways of waiting are safe, and a wrong
-// estimate costs no more than the other way would.
+// more requests. The waiters of one session find this out by waiting. Both ways of waiting are safe, so a wrong
+// estimate only costs requests or time.
 type sections struct{ short atomic.Bool }
 
 // shortSection is the longest section that counts as short, as a multiple of the time it takes to create a contender.

@@ -58,9 +58,9 @@ type sight struct {
 }
 
 // join creates contenders. The session is retained until they are granted or removed, so that a connection on which a
-// sync goes unanswered is dropped early; it is not retained while the waiter waits for an event or, if it reads again
-// because an event may have been lost, until the grant. With list, a listing is requested as soon as the create has
-// been sent, so that both together cost one round trip.
+// sync goes unanswered is dropped early. It is not retained while the waiter waits for an event, nor while it reads
+// again because an event may have been lost. With list, a listing is requested as soon as the create has been sent, so
+// that both together cost one round trip.
 func (q *Queue) join(
 	ctx context.Context, s *session.Session, want ephemeral.Spec, a *hold.Attempt, list bool,
 ) (*Waiter, error) {
@@ -254,8 +254,8 @@ func (w *Waiter) Pause(changed *session.Watch) error {
 // Most waits are over by then, which saves a request.
 const nameAfter = 50 * time.Millisecond
 
-// pause waits until one of at most three changes is reported. recheck is true if none has been for so long that an
-// event may have been lost.
+// pause waits until one of at most three changes is reported. recheck is true if none has been reported for so
+// long that an event may have been lost.
 //
 // The session is not kept proven while waiting: only a hold needs that, and thousands may wait. After an event, one
 // sync is sent ahead of the reads, so that the proof is there when they are answered.

@@ -62,8 +62,8 @@ func (b *Barrier) failed(op string, err error) error {
 // Set raises the barrier. If the barrier is already up, Set succeeds only if the existing barrier lasts as long as the
 // requested one would: with [WithEphemeral], it must be tied to this client's session, and otherwise to no session.
 //
-// Errors: zk.ErrNodeExists if the existing barrier doesn't qualify; ErrUnknownOutcome if the reply was lost and the
-// barrier is now down, either because it was never up or because another client has since removed it, or if ctx or the
+// Errors: zk.ErrNodeExists if the existing barrier doesn't qualify; ErrUnknownOutcome if the reply was lost and this
+// barrier is not up, either because it never was or because another client has since removed it, or if ctx or the
 // session ended before Set could find out; context.Cause(ctx); ErrClosed; or the server's error.
 //
 // Source: Curator's DistributedBarrier.setBarrier.

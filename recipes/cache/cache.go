@@ -140,8 +140,8 @@ func WithWindow(requests int) Option {
 }
 
 // WithRecheck sets how often the cache verifies all its watches and retries nodes that it could not read, as
-// [Cache.Sync] does; the default is 5 minutes. A shorter interval finds changes whose events were withheld sooner, at
-// the cost of more reads.
+// [Cache.Sync] does; the default is 5 minutes. With a shorter interval, changes whose events were withheld are found
+// sooner, at the cost of more reads.
 func WithRecheck(interval time.Duration) Option {
 	return func(c *config) error {
 		if interval < time.Second {

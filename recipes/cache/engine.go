@@ -208,7 +208,7 @@ func (e *engine) hear(n session.News) {
 
 // begin handles a new connection, on which no watch is set. It makes every part dirty that has a watch to lose or has
 // yet to be read. Parts to which nothing is known to have happened need only their watches: SetWatches (rearm.go) names
-// the latest transaction that the client has seen, the server reports what has changed since, and only that is read.
+// the transaction since which these may be missing, the server reports what has changed since, and only that is read.
 func (e *engine) begin() {
 	e.connected, e.rest = true, false
 	e.epoch++

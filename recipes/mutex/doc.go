@@ -57,7 +57,7 @@
 // # Cost
 //
 // Each caller has one node. A holder watches its own node, while a waiter watches the node just ahead of it. A waiter
-// that is next, or that is behind a caller using the same Mutex, watches its own node as well. Callers in one process
+// that is next, or that is behind a caller using the same Mutex, watches its own node as well. Callers of one client
 // that wait for the same node share a watch.
 //
 //   - An uncontended Lock takes one round trip, and so does a release.

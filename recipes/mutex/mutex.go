@@ -79,7 +79,7 @@ func New(c *conn.Client, path string, opts ...Option) (*Mutex, error) {
 var entry = znode.Entry{Kind: znode.Lock, Rule: znode.First, As: "mutex"}
 
 // Lock blocks until the caller holds the mutex, which is granted once everyone ahead has left the queue. If the session
-// ends while Lock is waiting, it rejoins the queue at the back in the next session. To limit how long Lock waits, pass
+// ends meanwhile, the caller rejoins the queue at the back in the next session. To limit how long Lock waits, pass
 // a context with a deadline. The deadline doesn't limit the hold, whose context inherits only ctx's values. The package
 // documentation describes what the holder's reads see.
 //

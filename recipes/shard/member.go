@@ -59,7 +59,7 @@ var errDrained = errors.New("the member has left")
 // and calls the serve function in a goroutine. The function's context is canceled when the plan takes the shard away
 // (the cause is [ErrMoved]), when the hold is lost, or when ctx is done. Run releases the lock only when the function
 // returns, or when the time set by [WithDrainLimit] expires. As a result, a function that returns when its context is
-// done has always stopped before the next owner starts.
+// done has stopped before the next owner starts.
 //
 // If the function returns before its context is done, Run calls it again after a pause of 100 ms the first time,
 // doubling each time up to 30 seconds, with a jitter of 50% either way. If it returns an error as many times in a row
@@ -400,7 +400,7 @@ func (m *member) assign() {
 	slices.Sort(m.moved)
 }
 
-// await blocks until the function is returns true. It calls the function with mu held.
+// await blocks until is, which it calls with mu held, returns true.
 //
 // Errors: the cause of ctx.
 func (m *member) await(ctx context.Context, is func() bool) error {

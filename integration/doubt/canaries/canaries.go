@@ -77,8 +77,7 @@ var canaries = []canary{
 	},
 	{"grant: no proof that the session is alive is required, in either place", "-run=OnLoss ./internal/lifetime" + ";" +
 		clientTests, []edit{{
-		"internal/hold", "Grant.endOnLoss", "if err := s.Prove(ctx); err != nil {",
-		"if err := s.Err(); err != nil {",
+		"internal/hold", "Grant.proveAndRegister", "err = s.Prove(ctx)", "err = s.Err()",
 	}, {
 		"internal/lifetime", "Lifetime.OnLoss",
 		"if l.lost != nil || !time.Now().Before(l.upkeep.ValidUntil()) || ", "if l.lost != nil || ",
@@ -86,7 +85,7 @@ var canaries = []canary{
 	{
 		"grant: another hold on the same contender without a proof", queueTests,
 		[]edit{{
-			"internal/hold", "Grant.isProven", "return time.Now().Before(g.Node.Session.ValidUntil())",
+			"internal/hold", "Grant.beforeDeadline", "return time.Now().Before(g.Node.Session.ValidUntil())",
 			"return time.Now().Before(g.Node.Session.ValidUntil().Add(time.Hour))",
 		}},
 	},
@@ -213,16 +212,16 @@ var canaries = []canary{
 		"grant: on a node deleted while the proof was awaited", quick + "./internal/hold",
 		[]edit{
 			{"internal/hold", "Turn.confirm", "if t.Watch.SaysDeleted() {", "if false {"},
-			{"internal/hold", "Grant.endOnLoss", "if turn.isInDoubt() || ", "if "},
+			{"internal/hold", "Grant.proveAndRegister", "if turn.isInDoubt() || ", "if "},
 		},
 	},
 	{
 		"grant: on a node deleted before the connection that brought the proof came up", quick + "./internal/znode",
-		[]edit{{"internal/hold", "Grant.endOnLoss", "if turn.isInDoubt() || ", "if turn.Watch.SaysDeleted() || "}},
+		[]edit{{"internal/hold", "Grant.proveAndRegister", "if turn.isInDoubt() || ", "if turn.Watch.SaysDeleted() || "}},
 	},
 	{
 		"grant: on an unwatched node deleted while the proof was awaited", quick + "./internal/hold",
-		[]edit{{"internal/hold", "Grant.endOnLoss", " || waits && turn.isUnwatched()", " || waits && false"}},
+		[]edit{{"internal/hold", "Grant.proveAndRegister", " || waited && turn.isUnwatched()", " || waited && false"}},
 	},
 	{
 		"grant: on an unwatched node deleted before the connection that brought the proof came up",

@@ -115,9 +115,6 @@ func Scheme(dark bool) string {
 	return "light"
 }
 
-// Seen is the directory in which tests keep screenshots: PAGE_PICTURES=directory. If it is empty, they keep none.
-var Seen = os.Getenv("PAGE_PICTURES")
-
 // Picture stores a screenshot in the directory, unless it is empty.
 func (p *Tab) Picture(directory, name string) {
 	p.Helper()

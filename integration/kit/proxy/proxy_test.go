@@ -18,18 +18,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/proxy"
 )
 
-func TestProxy_PassesFramesBothWays(t *testing.T) {
-	peer, p := setup(t)
-	c := dial(t, p)
-	for xid := range int32(100) {
-		c.send(xid, 4, "/a")
-		c.expect(xid)
-	}
-	if n := peer.count(4); n != 100 {
-		t.Errorf("server saw %d of 100 requests", n)
-	}
-}
-
 func TestProxy_CutEndsBothSides(t *testing.T) {
 	peer, p := setup(t)
 	c := dial(t, p)

@@ -11,38 +11,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// An isolated follower keeps serving for a while, and its clients notice nothing. Then it stops, and comes back later.
-func TestEnsemble_IsolatedFollowerServesUntilItsSyncLimit(t *testing.T) {
-	e := isolatable(t)
-	follower, err := e.Follower()
-	must(t, err)
-	must(t, e.Isolate(follower))
-	start := time.Now()
-	served := time.Duration(0)
-	for mode := "follower"; mode == "follower"; {
-		served = time.Since(start)
-		mode, _ = follower.Mode()
-		if served > 3*time.Minute {
-			t.Fatal("serves for ever")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Logf("served %v after the cut", served)
-	if served < 500*time.Millisecond {
-		t.Errorf("the cut was noticed after %v: packets were refused, not lost", served)
-	}
-	must(t, e.Rejoin())
-	start = time.Now()
-	must(t, e.WaitReady())
-	t.Logf("back %v after healing", time.Since(start))
-}
-
 // A follower can keep serving a session that the leader has expired, which is why liveness is hard to prove. An
 // isolated follower does not accept a client again, so the victim must not lose its connection. go-zookeeper abandons
 // it after two thirds of the session timeout without a byte, so the timeout is long enough for a machine that is
 // suspended for two seconds.
 func TestEnsemble_IsolatedFollowerServesAnExpiredSession(t *testing.T) {
-	e := isolatable(t, zkserver.WithSyncLimit(40))
+	if !zkserver.Isolates(t) {
+		t.Skip("isolation takes root and iptables: apt-get install iptables")
+	}
+	e := zkserver.StartEnsemble(t, 3, zkserver.WithOwnUsers(), zkserver.WithSyncLimit(40))
 	follower, err := e.Follower()
 	must(t, err)
 	leader, err := e.Leader()
@@ -72,12 +49,4 @@ func connect(t *testing.T, s *zkserver.Server) *zk.Conn {
 	_, err = c.Sync("/")
 	must(t, err)
 	return c
-}
-
-func isolatable(t *testing.T, opts ...zkserver.Option) *zkserver.Ensemble {
-	t.Helper()
-	if !zkserver.Isolates(t) {
-		t.Skip("isolation takes root and iptables: apt-get install iptables")
-	}
-	return zkserver.StartEnsemble(t, 3, append(opts, zkserver.WithOwnUsers())...)
 }

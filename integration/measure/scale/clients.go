@@ -3,7 +3,6 @@ package scale
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
-	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
@@ -132,26 +130,6 @@ func told(ctx context.Context, seen *atomic.Int64, n int64) error {
 	for start := time.Now(); seen.Load() < n; time.Sleep(time.Millisecond) {
 		if ctx.Err() != nil || time.Since(start) > 2*time.Minute {
 			return fmt.Errorf("the observers were told of %d leaders, want %d", seen.Load(), n)
-		}
-	}
-	return nil
-}
-
-// clients: what each of n clients costs in one process.
-func clients(ctx context.Context, server *zkserver.Server) error {
-	for _, n := range []int{1000, 5000} {
-		var t tap
-		before, goroutines := bubble.Heap(), runtime.NumGoroutine()
-		all, err := dialMany(ctx, server, &t, n)
-		if err == nil {
-			time.Sleep(time.Second)
-			tell("clients", "%6d in one process: %5.1f KB of heap and %.1f goroutines each", n,
-				float64(bubble.Heap()-before)/float64(n)/1000,
-				float64(runtime.NumGoroutine()-goroutines)/float64(n))
-		}
-		closeAll(all)
-		if err != nil {
-			return err
 		}
 	}
 	return nil

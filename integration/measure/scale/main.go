@@ -40,7 +40,6 @@ var points = []point{
 	{"observers", observers},
 	{"idle", idle},
 	{"first", firstLock},
-	{"clients", clients},
 	{"sessions", sessions},
 }
 

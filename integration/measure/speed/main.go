@@ -5,12 +5,6 @@
 // A rate is the median of the rounds. A ratio is the median of the ratios within one round, so other load on the
 // machine affects both sides. The processor time of a server for one operation says more if the machine has other work.
 // `cd integration && go run ./measure speed` runs the command, and docs/measurements.md has its table.
-//
-//	go run ./measure speed
-//	go run ./measure speed -programs -rounds 50
-//
-// With -programs it compares the start of a program under a lock: flock, zkr and etcdctl. That needs Debian's
-// etcd-server and etcd-client.
 package speed
 
 import (
@@ -37,18 +31,10 @@ import (
 )
 
 // Run runs the command with its flags.
-func Run(args []string) error {
+func Run(args []string) (err error) {
 	flags := flag.NewFlagSet("speed", flag.ExitOnError)
 	rounds := flags.Int("rounds", 5, "`number` of rounds")
-	programs := flags.Bool("programs", false, "compare programs under a lock instead")
 	_ = flags.Parse(args) // exits on error
-	if *programs {
-		return comparePrograms(*rounds)
-	}
-	return run(*rounds)
-}
-
-func run(rounds int) (err error) {
 	theirs, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
 		zkserver.WithJVM("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=4"))
 	if err != nil {
@@ -70,7 +56,7 @@ func run(rounds int) (err error) {
 	if err := compareMemory(servers); err != nil {
 		return err
 	}
-	return compareSpeed(servers, rounds)
+	return compareSpeed(servers, *rounds)
 }
 
 // server is a measured server. The first one is zktest.

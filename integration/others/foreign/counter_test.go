@@ -31,7 +31,7 @@ func TestKazooCounter(t *testing.T) {
 					t.Fatal(err)
 				}
 				var theirs sync.WaitGroup
-				theirs.Go(func() { run(t, "", interpreter, "testdata/kazoo_counter.py", addr, path, layout, "-3", "100") })
+				theirs.Go(func() { run(t, interpreter, "testdata/kazoo_counter.py", addr, path, layout, "-3", "100") })
 				for range 200 {
 					if _, err := counter.Add(t.Context(), 1); err != nil {
 						t.Fatal(err)
@@ -39,7 +39,7 @@ func TestKazooCounter(t *testing.T) {
 				}
 				theirs.Wait()
 				got, _, err := counter.Get(t.Context())
-				read := strings.TrimSpace(run(t, "", interpreter, "testdata/kazoo_counter.py", addr, path, layout, "0", "0"))
+				read := strings.TrimSpace(run(t, interpreter, "testdata/kazoo_counter.py", addr, path, layout, "0", "0"))
 				if err != nil || got != -100 || read != "-100" {
 					t.Errorf("we read %d, %v, kazoo reads %s: want -100", got, err, read)
 				}

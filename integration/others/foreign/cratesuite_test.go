@@ -38,7 +38,7 @@ func TestCrateSuite(t *testing.T) {
 	t.Run("zookeeper", func(t *testing.T) {
 		needJava(t)
 		cluster := filepath.Join(source, "zk-test-cluster") // its project contains only the source
-		run(t, "", "mvn", "-q", "-B", "-f", cluster, "package")
+		run(t, "mvn", "-q", "-B", "-f", cluster, "package")
 		test(t, "zookeeper")
 	})
 }
@@ -48,7 +48,7 @@ func TestCrateSuite(t *testing.T) {
 func crateSource(t *testing.T) string {
 	t.Helper()
 	vendor := filepath.Join(cache(t, "crate"), "vendor")
-	run(t, "", "cargo", "vendor", "-q", "--locked", "--versioned-dirs", "--manifest-path",
+	run(t, "cargo", "vendor", "-q", "--locked", "--versioned-dirs", "--manifest-path",
 		"testdata/rust/Cargo.toml", vendor)
 	source := filepath.Join(t.TempDir(), crate)
 	if err := os.CopyFS(source, os.DirFS(filepath.Join(vendor, crate))); err != nil {

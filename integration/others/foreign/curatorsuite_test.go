@@ -23,12 +23,6 @@ func TestCuratorSuite(t *testing.T) {
 	parts := curatorQuick
 	if everything() {
 		parts = curatorParts
-		if classes := chosen(); classes != nil {
-			parts = nil
-			for _, class := range classes {
-				parts = append(parts, part{class, []string{"--select-class=" + class}})
-			}
-		}
 		jars = compileTests(t, release, jars) + ":" + jars
 	}
 	test := func(t *testing.T, server, path string, env ...string) {
@@ -86,6 +80,8 @@ func recipes(name string) part {
 var curatorQuick = []part{{"recipes", []string{
 	"--select-package=org.apache.curator.framework.recipes.atomic",
 	"--select-class=org.apache.curator.framework.recipes.barriers.TestDistributedDoubleBarrier",
+	"--select-class=org.apache.curator.framework.recipes.leader.TestLeaderSelectorParticipants",
+	"--select-class=org.apache.curator.framework.recipes.leader.TestLeaderSelectorWithExecutor",
 }}}
 
 // curatorDeclared are the tests that may fail on zktest, each with the reason.
@@ -111,7 +107,7 @@ func compileTests(t *testing.T, release, jars string) (classes string) {
 	if err != nil || len(archive) != 1 {
 		t.Fatal("no sources in", release, err)
 	}
-	run(t, "", "unzip", "-q", archive[0], "*/src/test/java/*", "-d", dir)
+	run(t, "unzip", "-q", archive[0], "*/src/test/java/*", "-d", dir)
 	var sources []string
 	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".java") &&
@@ -129,7 +125,7 @@ func compileTests(t *testing.T, release, jars string) (classes string) {
 func compile(t *testing.T, jars string, sources ...string) (classes string) {
 	t.Helper()
 	classes = t.TempDir()
-	run(t, "", "javac", append([]string{"-nowarn", "-cp", jars, "-d", classes}, sources...)...)
+	run(t, "javac", append([]string{"-nowarn", "-cp", jars, "-d", classes}, sources...)...)
 	return classes
 }
 
@@ -144,7 +140,7 @@ func needJava(t *testing.T) {
 // checksums.
 func fetched(t *testing.T, release string) string {
 	t.Helper()
-	run(t, "", "../../kit/versions/fetch.sh", release)
+	run(t, "../../kit/versions/fetch.sh", release)
 	dir, err := filepath.Abs(filepath.Join("../../kit/versions/cache", release))
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 func buildZktestd(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "zktestd")
-	run(t, "", "go", "build", "-o", program, "github.com/zkrecipes/zkrecipes/cmd/zktestd")
+	run(t, "go", "build", "-o", program, "github.com/zkrecipes/zkrecipes/cmd/zktestd")
 	return program
 }
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -33,15 +32,11 @@ func startReal(t *testing.T) string {
 }
 
 // run runs a program to its successful end, and returns its output.
-func run(t *testing.T, input string, name string, args ...string) string {
+func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	out, err := fetching(func() *exec.Cmd {
-		cmd := exec.CommandContext(ctx, name, args...)
-		cmd.Stdin = strings.NewReader(input)
-		return cmd
-	})
+	out, err := fetching(func() *exec.Cmd { return exec.CommandContext(ctx, name, args...) })
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, out)
 	}

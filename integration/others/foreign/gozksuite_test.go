@@ -16,7 +16,7 @@ import (
 // TestGoZookeeperSuite runs the tests of go-zookeeper from the module cache.
 func TestGoZookeeperSuite(t *testing.T) {
 	var module struct{ Dir string }
-	if err := json.Unmarshal([]byte(run(t, "", "go", "list", "-m", "-json", "github.com/go-zookeeper/zk")),
+	if err := json.Unmarshal([]byte(run(t, "go", "list", "-m", "-json", "github.com/go-zookeeper/zk")),
 		&module); err != nil {
 		t.Fatal(err)
 	}
@@ -59,10 +59,11 @@ func TestGoZookeeperSuite(t *testing.T) {
 		return
 	}
 	t.Run("zookeeper", func(t *testing.T) {
-		if !exists(filepath.Dir(zkCli)) {
-			need.Missing(t, zkCli+" not found: apt-get install zookeeper")
+		const programs = "/usr/share/zookeeper/bin"
+		if !exists(programs) {
+			need.Missing(t, programs+" not found: apt-get install zookeeper")
 		}
-		test(t, "zookeeper", "ZOOKEEPER_BIN_PATH="+filepath.Dir(zkCli))
+		test(t, "zookeeper", "ZOOKEEPER_BIN_PATH="+programs)
 	})
 }
 

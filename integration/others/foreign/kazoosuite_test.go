@@ -33,11 +33,11 @@ func kazooSource(t *testing.T, interpreter string) string {
 	source := filepath.Join(dir, "kazoo-"+kazooVersion)
 	archive := source + ".tar.gz"
 	if !exists(archive) {
-		run(t, "", interpreter, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "kazoo", "-d", dir,
+		run(t, interpreter, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "kazoo", "-d", dir,
 			"--require-hashes", "-r", "testdata/kazoo.txt")
 	}
 	if !exists(source) {
-		run(t, "", "tar", "-xzf", archive, "-C", dir)
+		run(t, "tar", "-xzf", archive, "-C", dir)
 	}
 	return source
 }
@@ -52,9 +52,7 @@ func TestKazooSuite(t *testing.T) {
 		"test_party.py", "test_queue.py",
 	}
 	if everything() {
-		if selected = chosen(); selected == nil {
-			selected = []string{""}
-		}
+		selected = []string{""}
 	}
 	pytest := func(t *testing.T, env []string, selected ...string) results {
 		t.Helper()

@@ -24,7 +24,7 @@ func TestNPMSuite(t *testing.T) {
 		for _, file := range []string{"package.json", "package-lock.json"} {
 			copyTo(t, project, filepath.Join("testdata/npm", file))
 		}
-		run(t, "", "npm", "--prefix", project, "ci", "--foreground-scripts")
+		run(t, "npm", "--prefix", project, "ci", "--foreground-scripts")
 	}
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {

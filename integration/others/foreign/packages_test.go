@@ -49,7 +49,7 @@ func TestWheelPackage(t *testing.T) {
 	t.Parallel()
 	interpreter := python(t, "pip, venv, ensurepip", "apt-get install python3-pip python3-venv")
 	deps := cache(t, "wheel")
-	run(t, "", interpreter, "-m", "pip", "download", "-q", "--only-binary=:all:", "-d", deps, "--require-hashes",
+	run(t, interpreter, "-m", "pip", "download", "-q", "--only-binary=:all:", "-d", deps, "--require-hashes",
 		"-r", "testdata/wheel.txt")
 	bin := buildPackages(t, "wheels", "PYTHON="+interpreter)
 	for _, platform := range platforms() {
@@ -59,9 +59,9 @@ func TestWheelPackage(t *testing.T) {
 
 	project := t.TempDir()
 	venv := filepath.Join(project, "venv")
-	run(t, "", interpreter, "-m", "venv", venv)
+	run(t, interpreter, "-m", "venv", venv)
 	venvBin := filepath.Join(venv, "bin")
-	run(t, "", filepath.Join(venvBin, "python"), "-m", "pip", "install", "-q", "--no-index",
+	run(t, filepath.Join(venvBin, "python"), "-m", "pip", "install", "-q", "--no-index",
 		"--find-links", deps, "--find-links", bin, "pytest-zktest", "kazoo")
 	copyTo(t, project, "../../../zktest/python/example/test_worker.py")
 	out := runProject(t, project, []string{"PATH=" + venvBin}, filepath.Join(venvBin, "pytest"),

@@ -29,7 +29,7 @@ func TestKazooParty(t *testing.T) {
 				require.NoError(t, err)
 				go func() { answered <- greet(t.Context(), g) }()
 			}
-			if out := run(t, "", interpreter, "testdata/kazoo_party.py", addr); !strings.HasSuffix(out, "all passed\n") {
+			if out := run(t, interpreter, "testdata/kazoo_party.py", addr); !strings.HasSuffix(out, "all passed\n") {
 				t.Errorf("it ended early:\n%s", out)
 			}
 			require.NoError(t, <-answered)

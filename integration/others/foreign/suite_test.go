@@ -40,12 +40,6 @@ func (r results) String() string {
 // everything reports whether the complete suites must run, on a real server as well, which takes minutes.
 func everything() bool { return os.Getenv("FOREIGN") == "all" }
 
-// chosen returns the classes of a Java suite that FOREIGN_CLASSES names, separated by commas, or what pytest should run
-// of kazoo/tests. Without it, all run.
-func chosen() []string {
-	return strings.FieldsFunc(os.Getenv("FOREIGN_CLASSES"), func(r rune) bool { return r == ',' })
-}
-
 // judge fails the test for undeclared failures, and for declared failures that pass.
 func judge(t *testing.T, server string, r results, declared map[string]string) {
 	t.Helper()
@@ -93,7 +87,7 @@ func cache(t *testing.T, name string) string {
 func standin(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
-	run(t, "", "go", "build", "-o", filepath.Join(dir, name), "./standin")
+	run(t, "go", "build", "-o", filepath.Join(dir, name), "./standin")
 	return dir
 }
 

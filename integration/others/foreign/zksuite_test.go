@@ -20,9 +20,6 @@ func TestZooKeeperSuite(t *testing.T) {
 	classes := zookeeperQuick
 	if everything() {
 		classes = zookeeperClasses
-		if list := chosen(); list != nil {
-			classes = list
-		}
 	}
 	// Each class runs in a separate process, as in its own project, and with its own range of ports.
 	test := func(t *testing.T, server, path string, firstPorts int, env []string, flags ...string) {

@@ -212,19 +212,6 @@ func TestRehearsal_BreaksAreNoticed(t *testing.T) {
 	}
 }
 
-// TestFirstSteps_AsPrinted follows the guide in this clone.
-func TestFirstSteps_AsPrinted(t *testing.T) {
-	need.Asked(t, "a minute")
-	tree, err := filepath.Abs("../../..")
-	require.NoError(t, err)
-	home := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(home, "go/bin/zkr"), ".")
-	build.Dir = filepath.Join(tree, "cmd/zkr")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
-	require.NoError(t, user{documents: tree}.firstSteps(t.Context(), home))
-}
-
 func TestRehearsal_ModuleThatIsNotReleased(t *testing.T) {
 	require.ErrorContains(t, rehearse(t, "", []string{"cmd/zkr"}),
 		"cmd/zkr/go.mod requires [zkprom .], which are not all released before it")

@@ -107,6 +107,10 @@ var scenarios = map[string]func() error{
 		if err := syscall.Kill(c.Group(), syscall.SIGSTOP); err != nil { // the guard
 			return err
 		}
+		// On a busy machine, its other threads run until one has taken the signal, and would read the first deadline.
+		if err := await(func() bool { return strings.HasPrefix(stateOf(c.Group()), "T") }); err != nil {
+			return err
+		}
 		for range 10_000 { // more than the pipe holds
 			c.KillAt(clock())
 		}
@@ -156,16 +160,6 @@ var scenarios = map[string]func() error{
 		h.Close()
 		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); !errors.Is(err, syscall.ECHILD) {
 			return fmt.Errorf("a guard is left: %d, %v", pid, err) //nolint:errorlint // it may be nil
-		}
-		return nil
-	},
-	"missing": func() error {
-		h, err := child.NewHost()
-		if err != nil {
-			return err
-		}
-		if _, err := h.Start(child.Command{Path: "/no/such/program", Args: []string{"x"}}); err == nil {
-			return fmt.Errorf("a missing program was started")
 		}
 		return nil
 	},
@@ -365,8 +359,6 @@ func TestTree_LeavesStrangersAlone(t *testing.T) { assert.Empty(t, host(t, "stra
 func TestTree_LeavesOtherCommandsAlone(t *testing.T) { assert.Empty(t, host(t, "several")) }
 
 func TestClose_LeavesNoGuardBehind(t *testing.T) { assert.Empty(t, host(t, "closed")) }
-
-func TestStart_TellsAMissingProgram(t *testing.T) { assert.Empty(t, host(t, "missing")) }
 
 func TestStart_StartsNothingAfterTheDeadline(t *testing.T) { assert.Empty(t, host(t, "late")) }
 

@@ -178,10 +178,11 @@ func TestGuard_WaitsForNewerDeadlinesAfterItWasStopped(t *testing.T) {
 			return nil, nil
 		}}
 		var running sync.WaitGroup
-		running.Go(func() { w.run(nil, orders) })
-		for _, stale := range []time.Duration{2 * time.Minute, 3 * time.Minute} {
-			time.Sleep(time.Second)
+		for i, stale := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute} {
 			jump.Add(int64(time.Hour))
+			if i == 0 { // it was stopped between its report and its loop
+				running.Go(func() { w.run(nil, orders) })
+			}
 			orders <- strconv.FormatInt(int64(stale), 10)
 			time.Sleep(500 * time.Millisecond) // the host was stopped as well
 			select {
@@ -190,8 +191,8 @@ func TestGuard_WaitsForNewerDeadlinesAfterItWasStopped(t *testing.T) {
 			default:
 			}
 			orders <- strconv.FormatInt(int64(clock()+time.Minute), 10)
+			time.Sleep(time.Second)
 		}
-		time.Sleep(time.Second)
 		jump.Add(int64(time.Hour))
 		again := time.Now()
 		<-killed

@@ -23,6 +23,7 @@ type watch struct {
 	killAt             time.Duration // on the boot clock; 0 means never
 	confined           bool          // the command may not gain privileges
 	overdue            bool
+	reported           time.Duration // the host sends deadlines from then on, on the boot clock
 	cgroup             *cgroup       // of the command; may be nil
 	state              string        // file of the host; may be ""
 	alarm              *alarm        // resumes this process at the deadline if it is stopped; nil if unavailable
@@ -64,6 +65,7 @@ func Guard(args []string, bootClock func() time.Duration) {
 		_, _ = fmt.Fprintf(report, "0 %d\n", numberOf(err)) // a host that has ended need not know, here and below
 		return
 	}
+	w.reported = bootClock()
 	_, _ = fmt.Fprintf(report, "%d 0\n", w.pid)
 	w.run(ended, read(orders))
 }
@@ -157,10 +159,10 @@ const beat = 100 * time.Millisecond
 
 // run watches the command until the host reports that it is done, or ends.
 func (w *watch) run(ended <-chan os.Signal, orders <-chan string) {
-	turned := w.bootClock()
+	turned := w.reported // this process may be stopped even before the loop
 	frozen := func() bool { return w.bootClock()-turned > 5*beat }
 	var until time.Duration // end of the patience, on the boot clock
-	for armed := false; ; {
+	for armed := w.killAt != 0; ; {
 		if armed && frozen() {
 			until = w.bootClock() + patience
 		}

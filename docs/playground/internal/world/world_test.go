@@ -113,27 +113,6 @@ func TestScenes(t *testing.T) {
 	}
 }
 
-func TestPartition(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		watched := false
-		v := run(t, "n=3&do=300.take.anna,1000.take.ben,3500.cut.anna,12000.heal.anna", 16*time.Second, func(v View) {
-			if len(v.Queue) == 2 {
-				require.Equal(t, "anna", v.Queue[0].Name)
-				watched = watched || slices.Equal(v.Queue[0].Watches, []string{"ben"})
-			}
-		})
-		anna, ben := holds(v, "anna")[0], holds(v, "ben")[0]
-		require.Equal(t, "deadline", anna.Why)
-		ended := v.Lanes[0].Sessions[0]
-		require.Equal(t, "expired", ended.Why)
-		require.Less(t, anna.To, ended.To, "the holder stops before the server ends its session")
-		require.Less(t, ended.To, ben.From)
-		require.Less(t, anna.Token, ben.Token)
-		require.Greater(t, v.Lanes[0].Sessions[1].From, Moment(12000), "it has another session after that")
-		require.True(t, watched)
-	})
-}
-
 // TestRule: Curator's rule reports LOST two thirds of a timeout plus a whole one after the last byte, when another
 // process already holds.
 func TestRule(t *testing.T) {
@@ -171,19 +150,6 @@ func TestRule_Reset(t *testing.T) {
 	c.settle(1e6)
 	require.Equal(t, 2000+silenceMs+timeoutMs, c.holds[0].To)
 	require.Nil(t, c.present())
-}
-
-func TestFrozen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v := run(t, "n=3&do=300.take.anna,1000.take.ben,3600.freeze.anna,13000.wake.anna", 15*time.Second, nil)
-		marks := v.Lanes[0].Marks
-		refused := slices.IndexFunc(marks, func(m Mark) bool { return m.Kind == "refused" })
-		require.GreaterOrEqual(t, refused, 0)
-		require.Equal(t, Moment(13000), marks[refused].At, "it writes when it wakes, and does not look before")
-		anna, ben := holds(v, "anna")[0], holds(v, "ben")[0]
-		require.Contains(t, marks[refused].Text, fmt.Sprintf("token %d. The fence has seen %d", anna.Token, ben.Token))
-		require.Less(t, anna.To, ben.From)
-	})
 }
 
 // TestFrozen_Killed: a process that is killed while frozen writes nothing.
@@ -241,21 +207,6 @@ func TestEnd_LeavesNoClient(t *testing.T) {
 			require.Less(t, tries, 10, "the client is still in memory")
 			runtime.GC()
 		}
-	})
-}
-
-func TestLostReply(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v := run(t, "n=3&do=200.lose.anna,600.take.anna", 5*time.Second,
-			func(v View) { require.LessOrEqual(t, len(v.Queue), 1) })
-		require.Len(t, holds(v, "anna"), 1)
-		require.False(t, v.Lanes[0].Losing)
-		i := slices.IndexFunc(v.Lanes[0].Requests, func(r Request) bool { return r.Op == "create" && r.Lost })
-		require.GreaterOrEqual(t, i, 0)
-		m := slices.IndexFunc(v.Lanes[0].Marks, func(m Mark) bool { return m.Kind == "unanswered" })
-		require.GreaterOrEqual(t, m, 0, "the reply that is lost is shown")
-		at := v.Lanes[0].Marks[m].At
-		require.True(t, v.Lanes[0].Requests[i].Sent <= at && at <= v.Lanes[0].Requests[i].Done, "%v", at)
 	})
 }
 
