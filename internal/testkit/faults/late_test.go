@@ -78,8 +78,8 @@ func (b *benched) election(path string, opts ...election.Option) *election.Elect
 	return must(election.New(b.client, path, opts...))
 }
 
-func (b *benched) number(path string) *value.Value[int64] {
-	return must(value.New(b.client, path, value.AtomicLong()))
+func (b *benched) number() *value.Value[int64] {
+	return must(value.New(b.client, "/number", value.AtomicLong()))
 }
 
 func (b *benched) session() *conn.Session { return must(b.client.Session(b.Context())) }
@@ -279,20 +279,20 @@ var boundedCalls = []bounded{
 		return must(barrier.NewLatch(b.client, "/latch", 2)).Wait
 	}},
 	{name: "Value.Set", open: func(b *benched) func(context.Context) error {
-		v := b.number("/number")
+		v := b.number()
 		return func(ctx context.Context) error { return none(v.Set(ctx, 1)) }
 	}},
 	{name: "Value.Delete", open: func(b *benched) func(context.Context) error {
-		v := b.number("/number")
+		v := b.number()
 		must(v.Set(b.Context(), 1))
 		return v.Delete
 	}},
 	{name: "Value.Watch", open: func(b *benched) func(context.Context) error {
-		v := b.number("/number")
+		v := b.number()
 		return func(ctx context.Context) error { return drain(v.Watch(ctx)) }
 	}},
 	{name: "UpdateAll", open: func(b *benched) func(context.Context) error {
-		v := b.number("/number")
+		v := b.number()
 		return func(ctx context.Context) error {
 			return value.UpdateAll(ctx, b.client, func(tx *value.Tx) error { return v.Write(tx, 1) })
 		}
