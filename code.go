@@ -25,15 +25,16 @@ func (c Code) Error() string {
 	case CodeQuotaExceeded:
 		return "quota exceeded (-125)"
 	case CodeThrottled:
-		return "the server throttles requests (-127)"
+		return "the server is throttling requests (-127)"
 	case CodeRequestTimeout:
-		return "the server timed the request out (-122)"
+		return "the request timed out on the server (-122)"
 	case CodeNotReadOnly:
 		return "the server is read-only (-119)"
 	case CodeLocalSession:
-		return "ephemeral nodes need a global session, and this one is local: want localSessionsUpgradingEnabled on the servers (-120)"
+		return "ephemeral nodes need a global session, but this one is local: " +
+			"set localSessionsUpgradingEnabled=true on the servers (-120)"
 	case CodeNeedsSASL:
-		return "the server wants SASL authentication (-124)"
+		return "the server requires SASL authentication (-124)"
 	default:
 		return fmt.Sprintf("server error %d", int32(c))
 	}

@@ -47,7 +47,7 @@ var (
 	ErrForeignContender = errors.New("looks like a contender of another library or recipe")
 	// ErrUnsupportedServer reports that the server differs from ZooKeeper in a way that recipes depend on. See
 	// docs/compatibility.md.
-	ErrUnsupportedServer = errors.New("the server differs from ZooKeeper in what recipes rest on")
+	ErrUnsupportedServer = errors.New("the server does not behave like ZooKeeper")
 	// ErrTaken reports that another session's node occupies the path. The error is a [*TakenError].
 	ErrTaken = errors.New("taken by another session")
 	// ErrClosed reports that the client was closed.
@@ -140,7 +140,8 @@ type OpError struct {
 // Error names the operation and the path and, if a permission is missing, the ACL that denies it.
 func (e *OpError) Error() string {
 	if owner, permission := e.guard(); permission != "" && e.Err == zk.ErrNoAuth { //nolint:errorlint // exactly this
-		return fmt.Sprintf("%s %s: access list of %s forbids %s: see WithAuth, WithACL", e.Op, e.Path, owner, permission)
+		return fmt.Sprintf("%s %s: not authorized: the ACL of %s does not grant %s: see WithAuth, WithACL",
+			e.Op, e.Path, owner, permission)
 	}
 	return fmt.Sprintf("%s %s: %v", e.Op, e.Path, e.Err)
 }
@@ -150,10 +151,12 @@ func (e *OpError) guard() (owner, permission string) {
 	switch op := strings.TrimPrefix(e.Op, "multi: "); op {
 	case "create", "delete":
 		return path.Dir(e.Path), op
-	case "get", "children", "check":
+	case "get", "exists", "children", "acl", "check":
 		return e.Path, "read"
 	case "set":
 		return e.Path, "write"
+	case "set acl":
+		return e.Path, "admin"
 	default:
 		return "", ""
 	}
@@ -204,7 +207,7 @@ func (e *TakenError) Error() string {
 		return fmt.Sprintf("%s: taken by a node that is not ephemeral (czxid 0x%x, data %q): delete it if nothing needs it",
 			e.Path, e.Czxid, excerpt(e.Data))
 	}
-	return fmt.Sprintf("%s: %v: 0x%x (czxid 0x%x, data %q): the node goes when that session ends",
+	return fmt.Sprintf("%s: %v: 0x%x (czxid 0x%x, data %q): the node is removed when that session ends",
 		e.Path, ErrTaken, uint64(e.Session), e.Czxid, excerpt(e.Data))
 }
 

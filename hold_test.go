@@ -375,26 +375,35 @@ func TestErrors_Say(t *testing.T) {
 	ghost := holder
 	ghost.Session = 0
 	for want, err := range map[string]error{
-		`/l: held by another contender: "db1/77" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 3 in the queue`: &zkrecipes.BusyError{
+		`/l: held by another contender: ` +
+			`"db1/77" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 3 in the queue`: &zkrecipes.BusyError{
 			Path: "/l", Holder: holder, Queue: 3,
 		},
-		`/l: gave up at place 2: held by "db1/77" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 3 in the queue: context canceled`: &zkrecipes.WaitError{
+		`/l: gave up at place 2: ` +
+			`held by "db1/77" (session 0x1f, token 12, ` +
+			`since 2026-03-01T12:00:00Z), 3 in the queue: context canceled`: &zkrecipes.WaitError{
 			Path: "/l", Position: 2, Of: 3, Holder: holder, Err: context.Canceled,
 		},
 		`/l: held by another contender: "\xff` + strings.Repeat(`\x00`, 63) +
 			`" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
 			Path: "/l", Holder: binary, Queue: 1,
 		},
-		`/l: held by another contender: unnamed (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
+		`/l: held by another contender: ` +
+			`unnamed (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
 			Path: "/l", Holder: unnamed, Queue: 1,
 		},
-		`/l: held by another contender: "db1/77" (not ephemeral: it stays when its process ends, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
+		`/l: held by another contender: ` +
+			`"db1/77" (not ephemeral: it stays when its process ends, token 12, ` +
+			`since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
 			Path: "/l", Holder: ghost, Queue: 1,
 		},
-		`/l: gave up at place 2: held by a contender that was asked to release (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 3 in the queue: context canceled`: &zkrecipes.WaitError{
+		`/l: gave up at place 2: ` +
+			`held by a contender that was asked to release (session 0x1f, token 12, ` +
+			`since 2026-03-01T12:00:00Z), 3 in the queue: context canceled`: &zkrecipes.WaitError{
 			Path: "/l", Position: 2, Of: 3, Holder: asked, Err: context.Canceled,
 		},
-		`/n: taken by another session: 0x1f (czxid 0xc, data "db1/77"): the node goes when that session ends`: &zkrecipes.TakenError{
+		`/n: taken by another session: ` +
+			`0x1f (czxid 0xc, data "db1/77"): the node is removed when that session ends`: &zkrecipes.TakenError{
 			Path: "/n", Session: 0x1f, Czxid: 12, Data: []byte("db1/77"),
 		},
 		`/l: held by another contender: 2 in the queue`: &zkrecipes.BusyError{Path: "/l", Queue: 2},
@@ -402,7 +411,8 @@ func TestErrors_Say(t *testing.T) {
 			Path: "/l", Position: 2, Of: 3,
 			Err: context.Canceled,
 		},
-		`/n: taken by a node that is not ephemeral (czxid 0x7, data ""): delete it if nothing needs it`: &zkrecipes.TakenError{
+		`/n: taken by a node that is not ephemeral ` +
+			`(czxid 0x7, data ""): delete it if nothing needs it`: &zkrecipes.TakenError{
 			Path: "/n", Czxid: 7,
 		},
 		`/l: gave up before joining the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Err: context.Canceled},

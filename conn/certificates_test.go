@@ -136,7 +136,7 @@ func TestTLS_CannotBeReadForAWhile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, session, c.Status().Session)
 	require.Eventually(t, func() bool {
-		return strings.Contains(log.String(), "the one before is used") && strings.Contains(log.String(), "half a file")
+		return strings.Contains(log.String(), "keeping the previous one") && strings.Contains(log.String(), "half a file")
 	}, 10*time.Second, 10*time.Millisecond)
 }
 

@@ -20,7 +20,7 @@ type Client client.Client
 
 func (c *Client) inner() *client.Client {
 	if c == nil {
-		panic("conn: the client is nil: want one made by New or Dial")
+		panic("conn: the client is nil: create one with New or Dial")
 	}
 	return (*client.Client)(c)
 }
@@ -85,7 +85,7 @@ func configOf(connect string, opts []Option) (*client.Config, error) {
 	}
 	o, err := newOptions(opts)
 	if err == nil && source != nil && o.Source != nil {
-		err = fmt.Errorf("both %s and %s say which servers there are: want one of them", source.Name, o.Source.Name)
+		err = fmt.Errorf("both %s and %s list the servers: use only one of them", source.Name, o.Source.Name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", connect, err)

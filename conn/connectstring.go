@@ -47,12 +47,12 @@ func parse(connect string) (servers []string, source *client.Source, chroot stri
 // parseConnect splits "h1:2181,h2:2181/chroot" into addresses with ports, and the chroot or "".
 func parseConnect(connect string) (servers []string, chroot string, err error) {
 	if strings.Contains(connect, "://") {
-		return nil, "", fmt.Errorf("connect string %q: it has no scheme such as %s: want %s", connect,
+		return nil, "", fmt.Errorf("connect string %q: unexpected scheme %s: want %s", connect,
 			scheme.FindString(connect), scheme.ReplaceAllString(connect, ""))
 	}
 	hosts, chroot := cutChroot(connect)
 	if strings.Contains(chroot, ",") {
-		return nil, "", fmt.Errorf("connect string %q: the chroot stands once, after the last server: want %s",
+		return nil, "", fmt.Errorf("connect string %q: the chroot appears only once, after the last server: want %s",
 			connect, chrootOnce(connect))
 	}
 	if err := validateChroot(chroot); err != nil {
@@ -64,7 +64,7 @@ func parseConnect(connect string) (servers []string, chroot string, err error) {
 	for host := range strings.SplitSeq(hosts, ",") {
 		address, err := withPort(strings.TrimSpace(host))
 		if err == nil && service.MatchString(host) {
-			err = fmt.Errorf("a name of SRV records stands alone, behind the scheme: want %s%s[/chroot]", srvScheme, host)
+			err = fmt.Errorf("an SRV name must be the only entry after the scheme: want %s%s[/chroot]", srvScheme, host)
 		}
 		if err != nil {
 			return nil, "", fmt.Errorf("connect string %q: server %q: %w", connect, host, err)
@@ -147,7 +147,7 @@ func withPorts(list []string) (servers []string, err error) {
 
 func withPort(server string) (string, error) {
 	if bareIPv6(server) {
-		return "", errors.New("an IPv6 address stands in brackets: want [address]:port, such as [::1]:2181")
+		return "", errors.New("an IPv6 address must be in brackets: want [address]:port, such as [::1]:2181")
 	}
 	if server != "" && (!strings.Contains(server, ":") || strings.HasSuffix(server, "]")) {
 		server += ":" + defaultPort
@@ -159,11 +159,11 @@ func withPort(server string) (string, error) {
 	case err != nil:
 		return "", err
 	case strings.ContainsAny(name, " \t\r\n;"):
-		return "", errors.New("a name cannot have spaces or semicolons: servers are separated by commas")
+		return "", errors.New("a name cannot contain spaces or semicolons: separate servers with commas")
 	}
 	if strings.HasPrefix(server, "[") {
 		if _, err := netip.ParseAddr(name); err != nil {
-			return "", errors.New("brackets are for IPv6 addresses")
+			return "", errors.New("brackets are only for IPv6 addresses")
 		}
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {

@@ -55,22 +55,22 @@ func TestParseConnect_ChrootAfterEachServer_NamesTheRightForm(t *testing.T) {
 		"h1,h2/a,b":            "want host:port[,host:port...]/chroot",
 	} {
 		_, _, err := parseConnect(connect)
-		require.ErrorContains(t, err, "the chroot stands once, after the last server: "+want, connect)
+		require.ErrorContains(t, err, "the chroot appears only once, after the last server: "+want, connect)
 	}
 }
 
 func TestParseConnect_SchemeOrBareIPv6_NamesTheRightForm(t *testing.T) {
 	for connect, want := range map[string]string{
-		"zk://h1:2181/app":         "it has no scheme such as zk://: want h1:2181/app",
-		"zk://h1:2181,zk://h2:1/a": "it has no scheme such as zk://: want h1:2181,h2:1/a",
-		"http://h1":                "it has no scheme such as http://: want h1",
-		"h1,tcp://h2":              "it has no scheme such as tcp://: want h1,h2",
-		"://h1":                    "it has no scheme such as ://: want h1",
-		"::1":                      "an IPv6 address stands in brackets: want [address]:port, such as [::1]:2181",
-		"::1:2181":                 "an IPv6 address stands in brackets: want [address]:port, such as [::1]:2181",
-		"h1,fe80::1%eth0":          "an IPv6 address stands in brackets: want [address]:port, such as [::1]:2181",
-		"2001:db8::1:2:2181/app":   "an IPv6 address stands in brackets: want [address]:port, such as [::1]:2181",
-		"1:2:3:4:5:6:7:8:2181":     "an IPv6 address stands in brackets: want [address]:port, such as [::1]:2181",
+		"zk://h1:2181/app":         "unexpected scheme zk://: want h1:2181/app",
+		"zk://h1:2181,zk://h2:1/a": "unexpected scheme zk://: want h1:2181,h2:1/a",
+		"http://h1":                "unexpected scheme http://: want h1",
+		"h1,tcp://h2":              "unexpected scheme tcp://: want h1,h2",
+		"://h1":                    "unexpected scheme ://: want h1",
+		"::1":                      "an IPv6 address must be in brackets: want [address]:port, such as [::1]:2181",
+		"::1:2181":                 "an IPv6 address must be in brackets: want [address]:port, such as [::1]:2181",
+		"h1,fe80::1%eth0":          "an IPv6 address must be in brackets: want [address]:port, such as [::1]:2181",
+		"2001:db8::1:2:2181/app":   "an IPv6 address must be in brackets: want [address]:port, such as [::1]:2181",
+		"1:2:3:4:5:6:7:8:2181":     "an IPv6 address must be in brackets: want [address]:port, such as [::1]:2181",
 	} {
 		_, _, err := parseConnect(connect)
 		require.ErrorContains(t, err, "connect string", connect)

@@ -116,15 +116,15 @@
 //     level is Info.
 //   - Info, "zookeeper: cannot connect": an attempt failed. The first failure is logged, then one after 1, 2, 4 seconds
 //     and so on, up to one every five minutes. All others are logged at Debug.
-//   - Info, "zookeeper: the servers are others now": the client has a new list of servers; see [WithServers] and
+//   - Info, "zookeeper: the list of servers has changed": the client has a new list of servers; see [WithServers] and
 //     [WithEnsembleTracking].
-//   - Warn, "zookeeper: cannot ask for the servers, the last ones stay" and "a part of the servers cannot be used":
+//   - Warn, "zookeeper: cannot look up the servers, keeping the previous ones" and "some servers cannot be used":
 //     only the first of several such errors in a row is logged.
 //   - Warn, "zookeeper: cannot follow the configuration of the ensemble" and "an older configuration of the ensemble
 //     is ignored": see [WithEnsembleTracking]. The keys version and newest identify the configurations.
-//   - Info, "zookeeper: the chroot did not exist and was made": the chroot is new, was empty for a while, or is
+//   - Info, "zookeeper: the chroot did not exist and was created": the chroot is new, was empty for a while, or is
 //     misspelled.
-//   - Warn, "zookeeper: the session has many ephemeral nodes, and more are refused soon": see [WithMaxRequestSize].
+//   - Warn, "zookeeper: the session approaches its limit of ephemeral nodes": see [WithMaxRequestSize].
 //     The keys bytes and limit show how close the limit is.
 //   - Warn: anything else that an operator should look at, such as children of a queue that are not contenders.
 //

@@ -133,11 +133,12 @@ func TestEnsembleTracking_ConfigurationLies_TheHoldLivesOn(t *testing.T) {
 	for name, text := range map[string]string{
 		"a thousand servers that swallow packets": thousand.String() + "version=ffffffff0",
 		"all addresses are 0.0.0.0":               "server.1=0.0.0.0:2888:3888:participant;0.0.0.0:2181\nversion=ffffffff0",
-		"no client address":                       "server.1=10.0.0.1:2888:3888:participant\nserver.2=10.0.0.2:2888:3888:participant;\nversion=ffffffff0",
-		"the newest version there can be":         "server.1=10.0.0.1:2888:3888:participant;2181\nversion=ffffffffffffffff",
-		"no version":                              "server.1=10.0.0.1:2888:3888:participant;2181",
-		"two versions":                            "server.1=10.0.0.1:2888:3888;2181\nversion=ffffffff0\nversion=1",
-		"noise":                                   string(noise),
+		"no client address": "server.1=10.0.0.1:2888:3888:participant\n" +
+			"server.2=10.0.0.2:2888:3888:participant;\nversion=ffffffff0",
+		"the newest version there can be": "server.1=10.0.0.1:2888:3888:participant;2181\nversion=ffffffffffffffff",
+		"no version":                      "server.1=10.0.0.1:2888:3888:participant;2181",
+		"two versions":                    "server.1=10.0.0.1:2888:3888;2181\nversion=ffffffff0\nversion=1",
+		"noise":                           string(noise),
 		"one server a thousand times": strings.Repeat("server.1=10.0.0.1:2888:3888:participant;2181\n", 1000) +
 			"version=ffffffff0",
 	} {
@@ -189,7 +190,7 @@ func TestSRV_AnswersAreGarbage_TheLastServersStay(t *testing.T) {
 					require.NoError(t, hold.Err())
 				}
 				require.Len(t, log.all(), 1)
-				require.Contains(t, log.all()[0], "zookeeper: cannot ask for the servers, the last ones stay")
+				require.Contains(t, log.all()[0], "zookeeper: cannot look up the servers, keeping the previous ones")
 			})
 		})
 	}

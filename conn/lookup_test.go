@@ -39,7 +39,7 @@ func TestDial_NameServersThatDoNotAnswer_AreWaitedFor(t *testing.T) {
 			began := time.Now()
 			_, err := conn.Dial(ctx, "zk1.example.org,zk2.example.org")
 			require.Equal(t, patience, time.Since(began))
-			require.ErrorContains(t, err, "no server name resolves: lookup zk1.example.org")
+			require.ErrorContains(t, err, "none of the server names resolves: lookup zk1.example.org")
 			require.ErrorIs(t, err, impatient)
 		})
 	}

@@ -74,7 +74,7 @@ func memberOf(value string, secure bool) ([]string, error) {
 		}
 	}
 	if len(addresses) == 0 {
-		return nil, errors.New("it has no address but that for all of its own")
+		return nil, errors.New("it listens on all addresses, and its configuration names no specific one")
 	}
 	return addresses, nil
 }

@@ -63,8 +63,9 @@ func newOptions(opts []Option) (*options, error) {
 // WithSessionTimeout sets the session timeout that the client requests, between 10 ms and 24 hours; the default is 15
 // seconds. The server grants a timeout between 2 and 20 of its ticks; see [Session.Timeout]. A shorter timeout detects
 // dead peers sooner but leaves less time to reconnect: below 10 seconds, a slow network or a long garbage collection on
-// the server can make sessions expire. Below six of the ensemble's ticks, which is 12 seconds by default, a leader that
-// has been replaced may extend a deadline; see docs/design.md.
+// the server can make sessions expire. Below six of the ensemble's ticks, a leader that has been replaced may extend a
+// deadline; see docs/design.md. Six ticks are 12 seconds with the usual tickTime of 2000, but 18 if zoo.cfg doesn't set
+// it, because ZooKeeper's default is 3000.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d < 10*time.Millisecond || d > 24*time.Hour {
@@ -151,7 +152,8 @@ func WithMaxInFlight(n int) Option {
 
 // WithTickTime declares the ensemble's tickTime, as in its zoo.cfg; by default it is unknown. Set it if you know it,
 // because [Session.ValidUntil] then allows 1.5 ticks where it otherwise allows a quarter of the session timeout; see
-// docs/design.md.
+// docs/design.md. Never declare less than the servers have, which is 3 seconds if zoo.cfg doesn't set tickTime: holds
+// could then end too late.
 func WithTickTime(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -394,7 +396,7 @@ func WithSASL(m sasl.Mechanism) Option {
 			return errors.New("sasl: nil mechanism")
 		}
 		if o.SASL != nil {
-			return fmt.Errorf("sasl: both %v and %v: a connection has one identity", o.SASL, m)
+			return fmt.Errorf("sasl: both %v and %v: a connection has only one identity", o.SASL, m)
 		}
 		o.SASL = m
 		return nil
@@ -473,7 +475,7 @@ func (o *options) dial(ctx context.Context, server lifetime.Server) (net.Conn, e
 	}
 	config, failed := o.tls.next()
 	if failed != nil {
-		o.Log.Warn("zookeeper: cannot read the TLS configuration, the one before is used",
+		o.Log.Warn("zookeeper: cannot read the TLS configuration, keeping the previous one",
 			"server", server.String(), "error", failed)
 	}
 	if config.ServerName == "" {
@@ -484,7 +486,7 @@ func (o *options) dial(ctx context.Context, server lifetime.Server) (net.Conn, e
 	if err := secured.HandshakeContext(ctx); err != nil {
 		var noTLS tls.RecordHeaderError
 		if lifetime.HungUp(err) || errors.As(err, &noTLS) {
-			err = fmt.Errorf("TLS handshake: %w (a port without TLS? see WithTLS)", err)
+			err = fmt.Errorf("TLS handshake: %w (is this a port without TLS? see WithTLS)", err)
 		}
 		return nil, errors.Join(err, raw.Close())
 	}

@@ -93,7 +93,7 @@ func TestSASL_ServerWithoutIt(t *testing.T) {
 		_, err := conn.Dial(ctx, srv.Addrs(), conn.WithDialer(srv.DialAs("a")), digest(t, "bob", "secret"),
 			conn.WithLogger(slog.New(slog.DiscardHandler)))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, "has it a JAAS section")
+		require.ErrorContains(t, err, "does it have a JAAS section")
 		require.Zero(t, sent.Hits())
 	})
 }
@@ -236,18 +236,18 @@ func TestSASL_HostileServer(t *testing.T) {
 			opt    conn.Option
 			answer func(xid uint32) []byte
 		}{
-			"after ten steps": {conn.WithSASL(m), func(xid uint32) []byte { return token(xid, "more") }},
-			"no answer to a token": {digest(t, "bob", "hunter2"), func(xid uint32) []byte {
+			"within ten steps": {conn.WithSASL(m), func(xid uint32) []byte { return token(xid, "more") }},
+			"no answer to a SASL token": {digest(t, "bob", "hunter2"), func(xid uint32) []byte {
 				return token(xid+1, "more")
 			}},
-			"cannot be read": {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return token(xid, "more") }},
+			"malformed challenge": {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return token(xid, "more") }},
 			"bytes": {digest(t, "bob", "hunter2"), func(xid uint32) []byte {
 				return token(xid, strings.Repeat("x", 1<<20))
 			}},
-			"does not prove": {digest(t, "bob", "hunter2"), func(xid uint32) []byte {
+			"did not prove": {digest(t, "bob", "hunter2"), func(xid uint32) []byte {
 				return token(xid, `nonce="a",algorithm=md5-sess`)
 			}},
-			"a reply that cannot be read": {digest(t, "bob", "hunter2"), func(xid uint32) []byte {
+			"malformed reply": {digest(t, "bob", "hunter2"), func(xid uint32) []byte {
 				return bubble.Frame(token(xid, "")[4:21])
 			}},
 			"did not answer": {digest(t, "bob", "hunter2"), func(uint32) []byte { return nil }},
@@ -291,6 +291,6 @@ func TestSASL_UnprovenServer_CallsWait(t *testing.T) {
 		_, _, err = c.Get(ctx, "/app")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, zkrecipes.ErrAuthFailed)
-		require.ErrorContains(t, err, "does not prove")
+		require.ErrorContains(t, err, "did not prove")
 	})
 }

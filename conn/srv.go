@@ -22,7 +22,7 @@ var service = regexp.MustCompile(`^\s*_[^.:]+\._tcp\.[^:]*$`)
 func parseSRV(rest string) (source *client.Source, chroot string, err error) {
 	name, chroot := cutChroot(rest)
 	if err = validateChroot(chroot); err == nil && (name == "" || strings.ContainsAny(name, ",:; \t\r\n[]")) {
-		err = fmt.Errorf("name of SRV records %q: want one name without a port, such as _zookeeper._tcp.example.com", name)
+		err = fmt.Errorf("SRV name %q: want one name without a port, such as _zookeeper._tcp.example.com", name)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("connect string %q: %w", srvScheme+rest, err)

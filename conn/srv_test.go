@@ -72,7 +72,7 @@ func TestSRV_RecordsGone_TheLastServersStay(t *testing.T) {
 					require.Equal(t, "zk1.example.com:2001", c.Status().Server)
 				}
 				require.Len(t, log.all(), 1)
-				require.Contains(t, log.all()[0], "zookeeper: cannot ask for the servers, the last ones stay")
+				require.Contains(t, log.all()[0], "zookeeper: cannot look up the servers, keeping the previous ones")
 				require.Contains(t, log.all()[0], "source=dns-srv://"+srvName)
 			})
 		})
@@ -85,7 +85,7 @@ func TestSRV_NoRecords_DialFailsAndNewGoesOn(t *testing.T) {
 	withNames(t, func(t *testing.T, ns *names.Server, _ *zktest.Server, dialer conn.Option) {
 		var err error
 		took := trial.After(func() { _, err = conn.Dial(t.Context(), "dns-srv://"+srvName, dialer) })
-		require.ErrorContains(t, err, "connect to dns-srv://"+srvName+": no server name resolves: lookup "+srvName)
+		require.ErrorContains(t, err, "connect to dns-srv://"+srvName+": none of the server names resolves: lookup "+srvName)
 		require.Equal(t, 5*time.Second, took)
 
 		c, err := conn.New("dns-srv://"+srvName, dialer, trial.EverySecond)
@@ -134,13 +134,13 @@ func TestSRV_BadConnectStrings_NameTheRightForm(t *testing.T) {
 		"dns-srv://a.example/../x":      "chroot: ",
 		srvName + "/app":                "want dns-srv://" + srvName + "[/chroot]",
 		"zk1:2181," + srvName:           "want dns-srv://" + srvName + "[/chroot]",
-		"zk1:2181,dns-srv://" + srvName: "it has no scheme such as dns-srv://",
-		"DNS-SRV://a.example":           "it has no scheme such as DNS-SRV://",
+		"zk1:2181,dns-srv://" + srvName: "unexpected scheme dns-srv://",
+		"DNS-SRV://a.example":           "unexpected scheme DNS-SRV://",
 	} {
 		_, err := conn.New(connect)
 		require.ErrorContains(t, err, "connect string", connect)
 		require.ErrorContains(t, err, want, connect)
 	}
 	_, err := conn.New("dns-srv://"+srvName, conn.WithServers(func(context.Context) ([]string, error) { return nil, nil }))
-	require.ErrorContains(t, err, "both dns-srv://"+srvName+" and WithServers say which servers there are")
+	require.ErrorContains(t, err, "both dns-srv://"+srvName+" and WithServers list the servers")
 }

@@ -184,25 +184,3 @@ func TestAdmit_LostUpdatesWithAndWithoutTheRead(t *testing.T) {
 	assert.Equal(t, map[string]int{"write alone": 250, "from read": 0}, lost)
 	assert.Equal(t, 250, sets["from read"].Refused())
 }
-
-func BenchmarkAdmit(b *testing.B) {
-	file, err := fence.OpenFile(b.Context(), filepath.Join(b.TempDir(), "tokens"))
-	require.NoError(b, err)
-	defer func() { assert.NoError(b, file.Close()) }()
-	for name, s := range map[string]fence.Store{"memory": fence.NewMemory(), "file": file} {
-		for _, kind := range []string{"new", "known"} {
-			b.Run(fmt.Sprintf("store=%s/token=%s", name, kind), func(b *testing.B) {
-				b.ReportAllocs()
-				gate, token := fence.New(s), zkrecipes.Token(1<<32)
-				for b.Loop() {
-					if kind == "new" {
-						token++
-					}
-					if err := gate.Admit(b.Context(), kind, token); err != nil && !errors.Is(err, fence.ErrStale) {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-	}
-}

@@ -139,7 +139,7 @@ func (f *File) keepAccess(to *os.File) error {
 		err = copyAccess(from, to)
 	}
 	if err != nil {
-		return fmt.Errorf("keep owner and mode of %s: %w", f.path, err)
+		return fmt.Errorf("preserve owner and mode of %s: %w", f.path, err)
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (z
 		return highest, nil
 	}
 	if err := f.append(resource, t); err != nil {
-		f.err = fmt.Errorf("fence file: open it again after: %w", err)
+		f.err = fmt.Errorf("fence file: unusable until it is reopened: %w", err)
 		return 0, f.err
 	}
 	return t, nil

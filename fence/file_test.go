@@ -279,7 +279,7 @@ func TestFile_DiskFails(t *testing.T) {
 	require.NoError(t, f.log.Close()) // so that the write fails
 	for _, token := range []zkrecipes.Token{6, 5, 4} {
 		_, err := f.Raise(t.Context(), "a", token)
-		require.ErrorContains(t, err, "open it again", "not even a known token, before it is clear what the disk holds")
+		require.ErrorContains(t, err, "unusable until it is reopened", "not even a known token, before it is clear what the disk holds")
 	}
 	require.NoError(t, f.Close())
 	raise(t, openFile(t, path), "a", 1, 5)
@@ -376,7 +376,7 @@ func TestFile_CannotBeReplaced(t *testing.T) {
 			f.records = rewriteFrom
 			for _, token := range []zkrecipes.Token{6, 5} {
 				_, err := f.Raise(t.Context(), "a", token)
-				require.ErrorContains(t, err, "open it again")
+				require.ErrorContains(t, err, "unusable until it is reopened")
 				require.ErrorContains(t, err, c.says)
 			}
 		})

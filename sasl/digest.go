@@ -86,7 +86,7 @@ func (e *digestExchange) Step(answer []byte) (token []byte, done bool, err error
 		token, err = e.respond(answer)
 		return token, false, err
 	case subtle.ConstantTimeCompare(answer, []byte("rspauth="+e.proof)) != 1:
-		return nil, false, errors.New("the server does not prove that it knows the password: is it the right server?")
+		return nil, false, errors.New("the server did not prove that it knows the password: is it the right server?")
 	default:
 		return nil, true, nil
 	}
@@ -138,23 +138,23 @@ func quoted(text string) string {
 // parseChallenge returns the directives of a challenge, or an error if it cannot be answered.
 func parseChallenge(challenge []byte) (map[string]string, error) {
 	if len(challenge) > longestChallenge {
-		return nil, fmt.Errorf("a challenge of %d bytes, of at most %d", len(challenge), longestChallenge)
+		return nil, fmt.Errorf("a challenge of %d bytes exceeds the limit of %d", len(challenge), longestChallenge)
 	}
 	fields := map[string]string{}
 	for text := string(challenge); text != ""; {
 		key, value, rest, ok := directive(text)
 		if _, twice := fields[key]; !ok || twice {
-			return nil, fmt.Errorf("a challenge that cannot be read: %.200q", challenge)
+			return nil, fmt.Errorf("malformed challenge: %.200q", challenge)
 		}
 		fields[key], text = value, rest
 	}
 	switch qop, given := fields["qop"]; {
 	case fields["nonce"] == "":
-		return nil, fmt.Errorf("a challenge without a nonce: %.200q", challenge)
+		return nil, fmt.Errorf("the challenge has no nonce: %.200q", challenge)
 	case !strings.EqualFold(fields["algorithm"], "md5-sess"):
-		return nil, fmt.Errorf("a challenge with another algorithm than md5-sess: %.200q", challenge)
+		return nil, fmt.Errorf("the challenge has an algorithm other than md5-sess: %.200q", challenge)
 	case given && !offersAuth(qop):
-		return nil, fmt.Errorf("a challenge without the quality auth: %.200q", challenge)
+		return nil, fmt.Errorf("the challenge does not offer qop auth: %.200q", challenge)
 	case fields["realm"] == "":
 		fields["realm"] = digestHost
 	}

@@ -57,7 +57,7 @@ func TestDigest_TakesNoServerWithoutAProof(t *testing.T) {
 		require.NoError(t, err)
 		_, done, err := e.Step([]byte(answer))
 		require.False(t, done)
-		require.ErrorContains(t, err, "does not prove")
+		require.ErrorContains(t, err, "did not prove")
 	}
 	e := begun(t, "bob", "secret", "x")
 	_, done, err := e.Step(nil)
@@ -73,17 +73,17 @@ func TestDigest_TakesNoServerWithoutAProof(t *testing.T) {
 func TestDigest_BadChallenge(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
-		"":                              "without a nonce",
-		`nonce="",algorithm=md5-sess`:   "without a nonce",
-		`realm="x",algorithm=md5-sess`:  "without a nonce",
+		"":                              "has no nonce",
+		`nonce="",algorithm=md5-sess`:   "has no nonce",
+		`realm="x",algorithm=md5-sess`:  "has no nonce",
 		`nonce="a",algorithm=md5`:       "md5-sess",
 		`nonce="a"`:                     "md5-sess",
-		`nonce="a",nonce="b"`:           "cannot be read",
-		`nonce="a`:                      "cannot be read",
-		`nonce="a"b,algorithm=md5-sess`: "cannot be read",
-		`nonce`:                         "cannot be read",
-		`="a"`:                          "cannot be read",
-		challenge + `,qop="auth-int"`:   "quality auth",
+		`nonce="a",nonce="b"`:           "malformed challenge",
+		`nonce="a`:                      "malformed challenge",
+		`nonce="a"b,algorithm=md5-sess`: "malformed challenge",
+		`nonce`:                         "malformed challenge",
+		`="a"`:                          "malformed challenge",
+		challenge + `,qop="auth-int"`:   "qop auth",
 		challenge + `,x="` + strings.Repeat("a", 2048): "bytes",
 	} {
 		_, done, err := begun(t, "bob", "secret", "x").Step([]byte(text))

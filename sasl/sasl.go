@@ -45,5 +45,6 @@ type Refused interface{ Refused() }
 // ErrUnproven is returned when the server ends an exchange without proof of its identity: it does not support SASL,
 // or not this mechanism, or it admits clients that failed to authenticate.
 var ErrUnproven = errors.New(
-	"the server has ended the exchange without a proof: has it a JAAS section for this mechanism? " +
-		"DIGEST-MD5 needs zookeeper.fips-mode=false from 3.9.6 on; with allowSaslFailedClients=true it may also be a wrong password")
+	"the server ended the exchange without proving its identity: does it have a JAAS section for this mechanism? " +
+		"DIGEST-MD5 needs zookeeper.fips-mode=false from 3.9.6 on; " +
+		"with allowSaslFailedClients=true the password may also be wrong")

@@ -24,7 +24,8 @@
 //
 // [Serve] registers the server once its listener accepts connections. When the context is done, it removes the server
 // from ZooKeeper, waits for the settle time, and only then stops it. A removal that takes too long delays the stop only
-// by the time set with [WithRemoval]. Calls in progress at a drain complete as usual.
+// by the time set with [WithRemoval]. Calls in progress at a drain complete, unless they take longer than [WithGrace]
+// allows.
 //
 // # Disconnects, expiry and close
 //
@@ -41,11 +42,11 @@
 //
 // Messages begin with "zkgrpc:" and have the keys service and base:
 //
-//   - Warn, "no answer of zookeeper": the channel keeps its addresses, which are as of asOf. Info, "zookeeper answers
+//   - Warn, "no answer from zookeeper": the channel keeps its addresses, which are as of asOf. Info, "zookeeper answers
 //     again": the key lasted is how long that was.
-//   - Warn, "service cannot be followed": the watch ended with an error, or never began.
+//   - Warn, "cannot follow a service": the watch ended with an error, or never began.
 //   - Warn, "service has no instance that can be called": calls fail until there is one.
-//   - Warn, "instance is left out", logged once: its entry's Err is set, or it has no port of the required kind.
+//   - Warn, "skipping an instance", logged once: its entry's Err is set, or it has no port of the required kind.
 //
 // # What is not guaranteed
 //
@@ -54,8 +55,8 @@
 // them. However, a machine that is cut off from clients doesn't break any connection; to detect that, use keepalive on
 // the client, or a deadline.
 //
-// A server may hang while its client still answers. To detect that, use gRPC's health checks; see healthCheckConfig in
-// gRPC's service config.
+// A server may hang while its client still answers. To detect that, use gRPC's health checks: healthCheckConfig in
+// gRPC's service config, which gRPC ignores unless the program imports google.golang.org/grpc/health.
 //
 // # Cost
 //

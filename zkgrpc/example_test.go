@@ -24,7 +24,8 @@ func offer(ctx context.Context, d *discovery.Discovery, listener net.Listener) e
 	})
 }
 
-// A channel to all registered servers whose health check reports that they are serving.
+// A channel to all registered servers whose health check reports that they are serving. Unless the program imports
+// google.golang.org/grpc/health, as a blank import if need be, gRPC skips the check and calls all of them.
 func dial(d *discovery.Discovery) (*grpc.ClientConn, error) {
 	zk, err := zkgrpc.NewResolver(d)
 	if err != nil {

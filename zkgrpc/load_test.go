@@ -2,11 +2,9 @@ package zkgrpc_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,18 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/discovery"
 	"github.com/zkrecipes/zkrecipes/zkgrpc"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
-
-// TestLoad_AddressesFollowARegistration can measure real servers.
-var servers = flag.String("servers", "", "measure on these servers, host:port, below a path that is new")
 
 const callers = 8
 
@@ -170,55 +162,3 @@ func TestLoad_KillFailsCallsUnderWayAlone(t *testing.T) {
 	require.LessOrEqual(t, len(failures), callers)
 	t.Logf("%d calls by %d callers: %d failed when one of three servers was killed", calls, callers, len(failures))
 }
-
-// measured returns a function that connects to the real servers to measure, if there are any.
-func measured(t *testing.T) (connect func(t *testing.T, name string) *conn.Client) {
-	t.Helper()
-	if *servers == "" {
-		srv := zktest.Run(t)
-		return func(t *testing.T, name string) *conn.Client { t.Helper(); return bubble.Dial(t, srv, name) }
-	}
-	chroot := fmt.Sprintf("/zkgrpc-%d", time.Now().UnixNano())
-	return func(t *testing.T, name string) *conn.Client {
-		t.Helper()
-		c, err := conn.Dial(t.Context(), *servers+chroot, conn.WithIdentity(name), bubble.Silent)
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = c.Close() }) // never fails
-		return c
-	}
-}
-
-// The test logs how long it takes from the call of Register until the channel has the address. There is no limit.
-func TestLoad_AddressesFollowARegistration(t *testing.T) {
-	connect := measured(t)
-	b, err := zkgrpc.NewResolver(open(t, connect(t, "caller")))
-	require.NoError(t, err)
-	told := make(addresses, 1000) // the cleanup of the test also changes the service
-	following, err := b.Build(target, told, resolver.BuildOptions{})
-	require.NoError(t, err)
-	t.Cleanup(following.Close)
-	require.Zero(t, <-told)
-	d := open(t, connect(t, "server"))
-	var took []time.Duration
-	for n := range 50 {
-		began := time.Now()
-		_, err := d.Register(t.Context(), orders(fmt.Sprint(n), n+1))
-		require.NoError(t, err)
-		require.Equal(t, n+1, <-told)
-		took = append(took, time.Since(began))
-	}
-	slices.Sort(took)
-	t.Logf("from Register to the address in the channel: median %v, longest of %d %v", took[len(took)/2], len(took),
-		took[len(took)-1])
-}
-
-// addresses is a gRPC channel that reports the number of addresses in each update.
-type addresses chan int
-
-func (a addresses) UpdateState(s resolver.State) error { a <- len(s.Endpoints); return nil }
-
-func (a addresses) ReportError(error) { a <- 0 }
-
-func (a addresses) NewAddress([]resolver.Address) {}
-
-func (a addresses) ParseServiceConfig(string) *serviceconfig.ParseResult { return nil }

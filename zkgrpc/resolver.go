@@ -71,7 +71,7 @@ func NewResolver(d *discovery.Discovery, opts ...Option) (resolver.Builder, erro
 		errs = append(errs, opt(b))
 	}
 	if d == nil {
-		errs = append(errs, errors.New("discovery is nil: want one made by discovery.New"))
+		errs = append(errs, errors.New("discovery is nil: create one with discovery.New"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("zkgrpc: %w", err)
@@ -189,7 +189,7 @@ func (f *follower) ask(ctx context.Context) error {
 
 // report reports to the channel why it gets no views. gRPC keeps the addresses that it has.
 func (f *follower) report(err error) {
-	f.log.Warn("zkgrpc: service cannot be followed, the channel keeps its addresses",
+	f.log.Warn("zkgrpc: cannot follow a service, the channel keeps its addresses",
 		"error", err, "addresses", len(f.told))
 	if len(f.told) == 0 {
 		f.told = nil // the next view must be passed on, because calls fail with this error until then
@@ -217,7 +217,7 @@ func (f *follower) tell(view discovery.View) {
 	switch {
 	case !view.Current && f.outdated.IsZero():
 		f.outdated = time.Now()
-		f.log.Warn("zkgrpc: no answer of zookeeper, the channel keeps its addresses",
+		f.log.Warn("zkgrpc: no answer from zookeeper, the channel keeps its addresses",
 			"addresses", len(endpoints), "asOf", view.AsOf)
 	case view.Current && !f.outdated.IsZero():
 		f.log.Info("zkgrpc: zookeeper answers again",
@@ -251,7 +251,7 @@ func (f *follower) endpoints(view discovery.View) []endpoint {
 		case err != nil:
 			skipped[e.Path] = err.Error()
 			if f.skipped[e.Path] != err.Error() {
-				f.log.Warn("zkgrpc: instance is left out", "path", e.Path, "error", err)
+				f.log.Warn("zkgrpc: skipping an instance", "path", e.Path, "error", err)
 			}
 		case taken[address]:
 		default:
@@ -271,7 +271,7 @@ func (f *follower) address(e discovery.Entry) (string, error) {
 	case e.Err != nil:
 		return "", e.Err
 	case f.tls && e.TLSPort == 0:
-		return "", errors.New("it has no port with TLS")
+		return "", errors.New("it has no TLS port")
 	case f.tls:
 		return net.JoinHostPort(e.Address, strconv.Itoa(e.TLSPort)), nil
 	case e.Port == 0 && e.TLSPort == 0:

@@ -223,7 +223,7 @@ func TestResolver_KeepsTheAddressesWhileDisconnected(t *testing.T) {
 		time.Sleep(5 * bubble.Timeout)
 		require.Equal(t, []string{"1"}, c.told(), "also without a session")
 		require.Empty(t, c.errors())
-		require.Equal(t, 1, strings.Count(w.log.String(), "no answer of zookeeper, the channel keeps its addresses"), w.log)
+		require.Equal(t, 1, strings.Count(w.log.String(), "no answer from zookeeper, the channel keeps its addresses"), w.log)
 		require.Contains(t, w.log.String(), "service=orders base=/services addresses=1 asOf=")
 		require.NotContains(t, w.log.String(), "answers again")
 
@@ -246,7 +246,7 @@ func TestResolver_ReconnectTellsNothing(t *testing.T) {
 			time.Sleep(bubble.Timeout)
 		}
 		require.Equal(t, []string{"1"}, c.told())
-		require.Equal(t, strings.Count(w.log.String(), "no answer of zookeeper"),
+		require.Equal(t, strings.Count(w.log.String(), "no answer from zookeeper"),
 			strings.Count(w.log.String(), "zookeeper answers again"), w.log)
 	})
 }
@@ -381,7 +381,7 @@ func TestResolver_LeavesOutWhatItCannotCall(t *testing.T) {
 		require.Equal(t, 2, strings.Count(w.log.String(), "decode /services/orders/bad"), "once for each channel")
 		require.Equal(t, 2, strings.Count(w.log.String(), "instance /services/orders/homeless cannot be called: no address"))
 		require.Equal(t, 1, strings.Count(w.log.String(), "it has no port\""))
-		require.Contains(t, w.log.String(), "it has no port with TLS")
+		require.Contains(t, w.log.String(), "it has no TLS port")
 	})
 }
 

@@ -147,13 +147,13 @@ func (s *serving) check(
 		errs = append(errs, opt(s))
 	}
 	if s.server == nil {
-		errs = append(errs, errors.New("server is nil: want one made by grpc.NewServer"))
+		errs = append(errs, errors.New("server is nil: create one with grpc.NewServer"))
 	}
 	if d == nil {
-		errs = append(errs, errors.New("discovery is nil: want one made by discovery.New"))
+		errs = append(errs, errors.New("discovery is nil: create one with discovery.New"))
 	}
 	if listener == nil {
-		return errors.Join(append(errs, errors.New("listener is nil: want one made by net.Listen"))...)
+		return errors.Join(append(errs, errors.New("listener is nil: create one with net.Listen"))...)
 	}
 	if i.Port == 0 && i.TLSPort == 0 {
 		at, ok := listener.Addr().(*net.TCPAddr)
@@ -192,7 +192,7 @@ func (s *serving) stop(served <-chan error) (ended, cutOff error) {
 		return <-served, nil
 	case <-time.After(s.grace):
 	}
-	cutOff = fmt.Errorf("zkgrpc: calls were cut off: they had not ended after %v", s.grace)
+	cutOff = fmt.Errorf("zkgrpc: calls were cut off: they had not finished after %v", s.grace)
 	// Stop returns once the connections are closed, unless handlers are still running: it waits for them with
 	// grpc.WaitForHandlers, and always if their connections are gone, because GracefulStop then waits with the lock
 	// of the server held.

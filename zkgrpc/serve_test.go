@@ -68,7 +68,7 @@ func TestServe_CutsOffCallsAfterTheGrace(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		s.drain()
-		require.ErrorContains(t, <-s.result, "calls were cut off: they had not ended after 7s")
+		require.ErrorContains(t, <-s.result, "calls were cut off: they had not finished after 7s")
 		require.Equal(t, 7*time.Second, time.Since(began))
 		require.Equal(t, codes.Unavailable, status.Code(<-result))
 	})

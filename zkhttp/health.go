@@ -29,7 +29,7 @@ type healthBody struct {
 //
 // Health panics if the client is nil.
 func Health(c *conn.Client) http.Handler {
-	need(c != nil, "Health", "the client is nil: want one made by conn.Dial")
+	need(c != nil, "Health", "the client is nil: create one with conn.Dial")
 	q := newQuestion(func(ctx context.Context) (struct{}, error) { return struct{}{}, prove(ctx, c) })
 	return view(func(r *http.Request) (int, any) {
 		wrong := trouble(c.Status())
@@ -59,7 +59,7 @@ func trouble(now conn.Status) error {
 	case zkrecipes.Closed:
 		return errors.New("the client is closed")
 	case zkrecipes.Suspended:
-		return because(fmt.Sprintf("no connection for %v, the session may live on", ago), now.LastError)
+		return because(fmt.Sprintf("no connection for %v, the session may still be alive", ago), now.LastError)
 	case zkrecipes.Connecting, zkrecipes.Lost:
 	}
 	return because(fmt.Sprintf("no session for %v", ago), now.LastError)

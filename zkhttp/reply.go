@@ -11,7 +11,7 @@ import (
 // view answers a request with a status and a body.
 type view func(r *http.Request) (status int, body any)
 
-const noElection = "the election is nil: want one made by election.New"
+const noElection = "the election is nil: create one with election.New"
 
 // need panics where a handler is created without what it needs, as net/http does for a nil handler. Otherwise
 // the first request would panic.

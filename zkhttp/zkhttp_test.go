@@ -313,11 +313,11 @@ func TestSelf_FollowsTheTerm(t *testing.T) {
 
 func TestHealth_EachFault_IsVisibleAtTheNextRequest(t *testing.T) {
 	words := map[string]string{
-		"cut":         "no connection for 0s, the session may live on: ",
-		"expired":     "no connection for 0s, the session may live on: ",
+		"cut":         "no connection for 0s, the session may still be alive: ",
+		"expired":     "no connection for 0s, the session may still be alive: ",
 		"frozen":      "does not answer for the leader of the ensemble: sync /: no answer within 500ms",
 		"silent":      "does not answer for the leader of the ensemble: sync /: no answer within 500ms",
-		"server away": "no connection for 0s, the session may live on: ",
+		"server away": "no connection for 0s, the session may still be alive: ",
 		"behind":      "does not answer for the leader of the ensemble: sync /: no answer within 500ms",
 	}
 	eachFault(t, func(t *testing.T, srv *zktest.Server, begins, ends func()) {
@@ -352,7 +352,7 @@ func TestHealth_SaysWhyItIsNotConnected(t *testing.T) {
 		a := get(t, h)
 		require.Equal(t, "suspended", a.body["state"])
 		require.InDelta(t, 1, a.body["sinceSeconds"], 1e-9)
-		require.Contains(t, a.body["error"], "no connection for 1s, the session may live on: ")
+		require.Contains(t, a.body["error"], "no connection for 1s, the session may still be alive: ")
 		require.Contains(t, a.body["error"], srv.Addr())
 		time.Sleep(2 * bubble.Timeout)
 		a = get(t, h)
@@ -448,8 +448,8 @@ func TestSelf_LeadsThroughCampaign(t *testing.T) {
 
 // A missing argument panics where the handler is created, not at the first probe.
 func TestHandlers_Nil_PanicAtOnce(t *testing.T) {
-	const election, client = "the election is nil: want one made by election.New",
-		"the client is nil: want one made by conn.Dial"
+	const election, client = "the election is nil: create one with election.New",
+		"the client is nil: create one with conn.Dial"
 	require.PanicsWithValue(t, "zkhttp.Leader: "+election, func() { zkhttp.Leader(nil) })
 	require.PanicsWithValue(t, "zkhttp.Self: "+election, func() { zkhttp.Self(nil) })
 	require.PanicsWithValue(t, "zkhttp.Health: "+client, func() { zkhttp.Health(nil) })

@@ -59,10 +59,10 @@ func (c *caution) try(key fingerprint, login func() (*ticket, error)) (*ticket, 
 
 // waiting returns the error while the key must not be tried. newest is the error of a new attempt, or nil.
 func (c *caution) waiting(newest error) error {
-	err := fmt.Errorf("%w: to keep the principal from being locked, the client does not try the same key again before %s",
+	err := fmt.Errorf("%w: to avoid locking out the principal, the client does not try the same key again before %s",
 		c.first, c.next.Format(time.DateTime))
 	if newest != nil && newest.Error() != c.first.Error() {
-		err = fmt.Errorf("%w; the newest attempt: %w", err, newest)
+		err = fmt.Errorf("%w; the latest attempt: %w", err, newest)
 	}
 	return err
 }

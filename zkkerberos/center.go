@@ -85,7 +85,7 @@ func grant(kdc *client.Client, granting *ticket, server principal) (*ticket, err
 	// gokrb5 does not compare the names. With aliases they may differ, for which the center is responsible.
 	if got := answer.DecryptedEncPart.SName.PrincipalNameString(); got != server.name &&
 		!kdc.Config.LibDefaults.Canonicalize {
-		return nil, fmt.Errorf("the key distribution center has given a ticket to %s in place of one to %s", got, server.name)
+		return nil, fmt.Errorf("the key distribution center issued a ticket for %s instead of one for %s", got, server.name)
 	}
 	return &ticket{answer.Ticket, answer.DecryptedEncPart.Key, answer.DecryptedEncPart.EndTime}, nil
 }

@@ -25,7 +25,7 @@ var header = []byte{0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 
 // a Kerberos reply, because the token that follows proves the identity of the server.
 func (t *ticket) request(who principal) ([]byte, error) {
 	if t.key.KeyType == etypeID.RC4_HMAC {
-		return nil, errors.New("the ticket to the server has a key of the kind RC4: give its principal one of the kind AES")
+		return nil, errors.New("the ticket for the server has an RC4 key: give the server's principal an AES key")
 	}
 	a, err := types.NewAuthenticator(who.realm, who.parts())
 	if err != nil {
@@ -61,7 +61,7 @@ func (e *exchange) Step(answer []byte) (token []byte, done bool, err error) {
 	case e.proven && len(answer) == 0:
 		return nil, true, nil
 	case e.proven:
-		return nil, false, errors.New("the server goes on after the last token of Kerberos")
+		return nil, false, errors.New("the server continues after the last Kerberos token")
 	case answer == nil:
 		return nil, false, sasl.ErrUnproven
 	}
@@ -81,19 +81,22 @@ func (e *exchange) accept(answer []byte) ([]byte, error) {
 	var offer gssapi.WrapToken
 	if err := offer.Unmarshal(answer, true); err != nil {
 		if strings.Contains(string(answer), "nonce=") {
-			return nil, errors.New("the server wants DIGEST-MD5: the JAAS section of its users has another login module than that of Kerberos")
+			return nil, errors.New("the server expects DIGEST-MD5: " +
+				"its JAAS section has a login module other than Krb5LoginModule")
 		}
-		return nil, fmt.Errorf("an offer that cannot be read: %w", err)
+		return nil, fmt.Errorf("malformed offer of security layers: %w", err)
 	}
 	const fromServer = 1 // neither sealed nor signed with the server's subkey, which were not requested
 	if offer.Flags != fromServer {
-		return nil, fmt.Errorf("an offer with the flags %#x: want one that is signed with the key of the ticket", offer.Flags)
+		return nil, fmt.Errorf("offer of security layers with the flags %#x: want one signed with the key of the ticket",
+			offer.Flags)
 	}
 	if ok, err := offer.Verify(e.key, keyusage.GSSAPI_ACCEPTOR_SEAL); !ok || err != nil {
-		return nil, errors.New("the server does not prove that it has the key of the ticket: is it the right server?")
+		return nil, errors.New("the server did not prove that it has the key of the ticket: is it the right server?")
 	}
 	if len(offer.Payload) != 4 || offer.Payload[0]&noLayer == 0 {
-		return nil, fmt.Errorf("an offer % x without the choice of no security layer: javax.security.sasl.qop must have auth",
+		return nil, fmt.Errorf("the offer % x does not allow connections without a security layer: "+
+			"javax.security.sasl.qop must contain auth",
 			offer.Payload)
 	}
 	choice, err := gssapi.NewInitiatorWrapToken([]byte{noLayer, 0, 0, 0}, e.key)

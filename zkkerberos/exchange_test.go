@@ -73,15 +73,15 @@ func TestExchange_HostileServer(t *testing.T) {
 	other := types.EncryptionKey{KeyType: good.key.KeyType, KeyValue: bytes.Repeat([]byte{8}, 32)}
 	bare := offer(t, good.key, 1, 1, 1, 0, 0)
 	for says, answer := range map[string][]byte{
-		"an offer that cannot be read":          []byte("\x05\x04"),
-		"the server wants DIGEST-MD5":           []byte(`realm="zk-sasl-md5",nonce="x"`),
-		"does not prove that it has the key":    offer(t, other, 1, 1, 1, 0, 0),
+		"malformed offer of security layers":    []byte("\x05\x04"),
+		"the server expects DIGEST-MD5":         []byte(`realm="zk-sasl-md5",nonce="x"`),
+		"did not prove that it has the key":     offer(t, other, 1, 1, 1, 0, 0),
 		"with the flags 0x3":                    offer(t, good.key, 3, 1, 1, 0, 0),
 		"with the flags 0x5":                    offer(t, good.key, 5, 1, 1, 0, 0),
-		"without the choice":                    offer(t, good.key, 1, 6, 1, 0, 0),
-		"an offer 01 without":                   offer(t, good.key, 1, 1),
+		"does not allow connections without":    offer(t, good.key, 1, 6, 1, 0, 0),
+		"the offer 01 does not allow":           offer(t, good.key, 1, 1),
 		"not expecting":                         nil,
-		"the server does not prove":             bare[:len(bare)-1],
+		"the server did not prove":              bare[:len(bare)-1],
 		"expected acceptor flag":                offer(t, good.key, 0, 1, 1, 0, 0),
 		"inconsistent checksum length: 16 byte": {5, 4, 1, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
 	} {
@@ -99,7 +99,7 @@ func TestExchange_HostileServer(t *testing.T) {
 	require.NoError(t, err)
 	_, done, err := e.Step(bare)
 	require.False(t, done)
-	require.ErrorContains(t, err, "goes on after the last token")
+	require.ErrorContains(t, err, "continues after the last Kerberos token")
 	e.Refused()
 	require.Equal(t, 1, *refusals)
 }

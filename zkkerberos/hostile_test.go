@@ -27,8 +27,8 @@ func says(token []byte) answer {
 
 // always has answers that are wrong at each step, by the client's error for them.
 var always = map[string]answer{
-	"no answer to a token of SASL": func(xid uint32) []byte { return bubble.Token(xid+1, []byte("more")) },
-	"a reply that cannot be read": func(xid uint32) []byte {
+	"no answer to a SASL token": func(xid uint32) []byte { return bubble.Token(xid+1, []byte("more")) },
+	"malformed reply": func(xid uint32) []byte {
 		return bubble.Frame(bubble.Token(xid, []byte("more"))[4:22])
 	},
 	"a frame of 2147483647 bytes": func(uint32) []byte {
@@ -54,18 +54,18 @@ func TestHostileServer(t *testing.T) {
 		meet(t, want, honest, a)
 	}
 	for want, token := range map[string][]byte{
-		sasl.ErrUnproven.Error():             nil, // or the server admits everyone
-		"an offer that cannot be read":       []byte("garbage"),
-		"wrong Token ID":                     bytes.Repeat([]byte{'x'}, 60_000),
-		"the server wants DIGEST-MD5":        []byte(`realm="zk-sasl-md5",nonce="x",algorithm=md5-sess`),
-		"does not prove that it has the key": offer(t, other, 1, 1, 1, 0, 0),
-		"without the choice of no security":  offer(t, key, 1, 4, 1, 0, 0),
-		"an offer with the flags 0x3":        offer(t, key, 3, 1, 1, 0, 0),
+		sasl.ErrUnproven.Error():                      nil, // or the server admits everyone
+		"malformed offer of security layers":          []byte("garbage"),
+		"wrong Token ID":                              bytes.Repeat([]byte{'x'}, 60_000),
+		"the server expects DIGEST-MD5":               []byte(`realm="zk-sasl-md5",nonce="x",algorithm=md5-sess`),
+		"did not prove that it has the key":           offer(t, other, 1, 1, 1, 0, 0),
+		"does not allow connections without":          offer(t, key, 1, 4, 1, 0, 0),
+		"offer of security layers with the flags 0x3": offer(t, key, 3, 1, 1, 0, 0),
 	} {
 		meet(t, want, says(token))
 	}
-	meet(t, "goes on after the last token", honest, honest) // which would never end
-	meet(t, "goes on after the last token", honest, says([]byte("more")))
+	meet(t, "continues after the last Kerberos token", honest, honest) // which would never end
+	meet(t, "continues after the last Kerberos token", honest, says([]byte("more")))
 }
 
 // meet connects a client to a server that answers the tokens of each connection in this order, and then hangs up.

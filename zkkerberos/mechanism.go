@@ -46,7 +46,7 @@ func WithServer(principal string) Option {
 func WithConfig(file string) Option {
 	return func(o *options) error {
 		if file == "" {
-			return errors.New("configuration: empty name of a file")
+			return errors.New("configuration: empty file name")
 		}
 		o.config = file
 		return nil
@@ -150,4 +150,4 @@ func (m *Mechanism) Close() error {
 }
 
 // ErrClosed is returned by a mechanism that is closed.
-var ErrClosed = errors.New("the mechanism of Kerberos is closed")
+var ErrClosed = errors.New("the Kerberos mechanism is closed")

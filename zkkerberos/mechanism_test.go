@@ -28,7 +28,7 @@ func TestNew_BadInput(t *testing.T) {
 		"logger: nil": func() (*Mechanism, error) {
 			return Password("alice", "hunter2", WithLogger(nil))
 		},
-		"configuration: empty name": func() (*Mechanism, error) {
+		"configuration: empty file name": func() (*Mechanism, error) {
 			return Password("alice", "hunter2", WithConfig(""))
 		},
 		`server "zookeeper/_HOST@": want`: func() (*Mechanism, error) {
@@ -46,10 +46,10 @@ func TestNew_BadInput(t *testing.T) {
 		"it has no realm": func() (*Mechanism, error) {
 			return Password("alice", "hunter2", WithConfig(os.DevNull))
 		},
-		"keytab /nonexistent: open":          func() (*Mechanism, error) { return Keytab("/nonexistent", "", good) },
-		"credential cache FILE:/nonexistent": func() (*Mechanism, error) { return Cache("FILE:/nonexistent", good) },
-		"credential cache KCM:: only caches": func() (*Mechanism, error) { return Cache("KCM:", good) },
-		"bytes that cannot be read":          func() (*Mechanism, error) { return Cache(file(t, "empty", ""), good) },
+		"keytab /nonexistent: open":               func() (*Mechanism, error) { return Keytab("/nonexistent", "", good) },
+		"credential cache FILE:/nonexistent":      func() (*Mechanism, error) { return Cache("FILE:/nonexistent", good) },
+		"credential cache KCM:: only file caches": func() (*Mechanism, error) { return Cache("KCM:", good) },
+		"malformed data":                          func() (*Mechanism, error) { return Cache(file(t, "empty", ""), good) },
 		"more than 10 files include each other": func() (*Mechanism, error) {
 			return Password("alice", "hunter2", WithConfig(circle(t)))
 		},
@@ -94,7 +94,8 @@ func TestReadConfig(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	first := file(t, "krb5.conf",
-		"includedir "+dir+"\n# a comment\n[libdefaults]\n default_realm = B\n ticket_lifetime = 1h\n[realms]\n B = {\n  kdc = b:88\n v4_name = x\n }\n")
+		"includedir "+dir+"\n# a comment\n[libdefaults]\n default_realm = B\n ticket_lifetime = 1h\n"+
+			"[realms]\n B = {\n  kdc = b:88\n v4_name = x\n }\n")
 	second := file(t, "more.conf", "[realms]\n C = {\n  kdc = c:88\n }\n")
 	c, err := readConfig(first + string(os.PathListSeparator) + second)
 	require.NoError(t, err)

@@ -73,7 +73,7 @@ func (s *keytabSource) name() (principal, error) {
 	}
 	if s.principal == "" {
 		if len(names) != 1 {
-			return principal{}, fmt.Errorf("keytab %s has %d principals: say which of %v", s.file, len(names), names)
+			return principal{}, fmt.Errorf("keytab %s has %d principals: name one of %v", s.file, len(names), names)
 		}
 		return names[0], nil
 	}
@@ -81,7 +81,7 @@ func (s *keytabSource) name() (principal, error) {
 	if err == nil && !slices.ContainsFunc(names, func(p principal) bool {
 		return p.name == want.name && (want.realm == "" || p.realm == want.realm)
 	}) {
-		err = fmt.Errorf("keytab %s has no key of %s: it has those of %v", s.file, want, names)
+		err = fmt.Errorf("keytab %s has no key of %s, only of %v", s.file, want, names)
 	}
 	return want, err
 }
@@ -138,7 +138,7 @@ func (s *cacheSource) read() (*credentials.CCache, string, error) {
 	if kind, _, ok := strings.Cut(file, ":"); ok && kind == strings.ToUpper(kind) && !strings.Contains(kind, "/") &&
 		len(kind) > 1 {
 		return nil, "", fmt.Errorf(
-			"credential cache %s: only caches in files can be read: run kinit with KRB5CCNAME=FILE:/path", name)
+			"credential cache %s: only file caches are supported: run kinit with KRB5CCNAME=FILE:/path", name)
 	}
 	c, err := guarded(func() (*credentials.CCache, error) { return credentials.LoadCCache(file) })
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *cacheSource) open(who principal, c *config.Config, settings ...func(*cl
 		return nil, err
 	}
 	if now := (principal{cache.GetClientPrincipalName().PrincipalNameString(), cache.GetClientRealm()}); now != who {
-		return nil, fmt.Errorf("credential cache %s: its tickets are of %s now, and no more of %s", name, now, who)
+		return nil, fmt.Errorf("credential cache %s: its tickets now belong to %s instead of %s", name, now, who)
 	}
 	for _, found := range cache.GetEntries() {
 		if found.Server.PrincipalName.PrincipalNameString() != "krbtgt/"+who.realm {
@@ -170,7 +170,7 @@ func (s *cacheSource) open(who principal, c *config.Config, settings ...func(*cl
 		}
 		if !found.EndTime.After(time.Now()) {
 			return nil, fmt.Errorf(
-				"credential cache %s: the ticket of %s has ended at %s: run kinit, and let kinit -R or k5start renew it",
+				"credential cache %s: the ticket of %s expired at %s: run kinit, and have kinit -R or k5start renew it",
 				name, who, found.EndTime.Format(time.DateTime))
 		}
 		var t messages.Ticket
@@ -181,14 +181,14 @@ func (s *cacheSource) open(who principal, c *config.Config, settings ...func(*cl
 		kdc := client.NewWithPassword(who.name, who.realm, "", c, settings...)
 		return &secret{kdc: kdc, login: func() (*ticket, error) { return &ticket{t, found.Key, found.EndTime}, nil }}, nil
 	}
-	return nil, fmt.Errorf("credential cache %s: it has no ticket of %s that grants others: run kinit", name, who)
+	return nil, fmt.Errorf("credential cache %s: it has no ticket-granting ticket of %s: run kinit", name, who)
 }
 
 // guarded calls a function of gokrb5, which panics on some malformed input.
 func guarded[T any](f func() (T, error)) (result T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("bytes that cannot be read: %v", p)
+			err = fmt.Errorf("malformed data: %v", p)
 		}
 	}()
 	return f()

@@ -52,7 +52,7 @@ func (t *tickets) to(ctx context.Context, server principal) (*ticket, error) {
 	t.mu.Unlock()
 	select {
 	case <-ctx.Done():
-		return nil, fmt.Errorf("no answer of the key distribution center yet: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("no answer from the key distribution center yet: %w", context.Cause(ctx))
 	case <-answered:
 	}
 	t.mu.Lock()
@@ -63,7 +63,8 @@ func (t *tickets) to(ctx context.Context, server principal) (*ticket, error) {
 	case h.err != nil:
 		return nil, h.err
 	default:
-		return nil, fmt.Errorf("the ticket to %s has ended at once, or was refused meanwhile: do the clocks differ?", server)
+		return nil, fmt.Errorf("the ticket for %s expired immediately, or the server has since refused it: "+
+			"check whether the clocks differ", server)
 	}
 }
 
@@ -88,10 +89,11 @@ func (t *tickets) ask(server principal, h *held) {
 		switch {
 		case !later:
 		case err != nil:
-			t.log.Warn("kerberos: cannot renew the ticket to a server", "server", server.String(), "error", err)
+			t.log.Warn("kerberos: cannot renew the ticket for a server", "server", server.String(), "error", err)
 		case old != nil && !got.end.After(old.end):
-			t.log.Warn("kerberos: the new ticket to a server ends no later than the old one: a reconnect after its end will fail, and holds will be lost: "+
-				"let kinit -R or k5start renew the credential cache", "server", server.String(), "end", got.end)
+			t.log.Warn("kerberos: the new ticket for a server expires no later than the old one: "+
+				"a reconnect after that will fail and holds will be lost: have kinit -R or k5start renew the credential cache",
+				"server", server.String(), "end", got.end)
 		}
 	}()
 }

@@ -128,7 +128,7 @@ func TestTickets_NoCenterAnswers(t *testing.T) {
 // same time, which used to go unnoticed until a reconnect failed.
 func TestTickets_CacheIsNotRenewed(t *testing.T) {
 	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *bubble.Buffer) {
-		const warning = "the new ticket to a server ends no later than the old one"
+		const warning = "the new ticket for a server expires no later than the old one"
 		end := time.Now().Add(10 * time.Hour)
 		c.cache(end)
 		_, err := ts.to(t.Context(), zk1)
@@ -157,7 +157,7 @@ func TestTickets_SlowCenter(t *testing.T) {
 		defer cancel()
 		_, err := ts.to(ctx, zk1)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, "no answer of the key distribution center yet")
+		require.ErrorContains(t, err, "no answer from the key distribution center yet")
 		time.Sleep(2 * time.Second)
 		_, err = ts.to(ctx, zk1)
 		require.NoError(t, err)
@@ -189,7 +189,7 @@ func TestTickets_EndedAtOnce(t *testing.T) {
 		c.ended = true
 		got, err := ts.to(t.Context(), zk1)
 		require.Nil(t, got)
-		require.ErrorContains(t, err, "has ended at once")
+		require.ErrorContains(t, err, "expired immediately")
 		time.Sleep(time.Hour)
 		require.Len(t, c.questions(), 1, "nothing is renewed")
 		require.Empty(t, log.String())

@@ -22,15 +22,15 @@ import (
 // Errors: a nil meter or cache; the meter's errors.
 func Cache(meter metric.Meter, name string, c *cache.Cache) (metric.Registration, error) {
 	if c == nil {
-		return nil, errors.New("zkotel: the cache is nil: want one made by cache.Tree or another constructor")
+		return nil, errors.New("zkotel: the cache is nil: create one with cache.Tree or another constructor")
 	}
 	return observe(meter, "cache", name, func() sample {
 		now := c.View()
 		return sample{now.Current, now.AsOf, []int64{int64(now.Nodes), now.Bytes, int64(now.Pending), int64(now.Failed)}}
 	}, quantity{"zkrecipes.cache.nodes", "Nodes that the cache holds.", "{node}"},
 		quantity{"zkrecipes.cache.size", "Data and names that the cache holds.", "By"},
-		quantity{"zkrecipes.cache.pending", "Parts of nodes that are to be read or watched again.", "{part}"},
-		quantity{"zkrecipes.cache.failed", "Parts of nodes that could not be read when they were read last.", "{part}"})
+		quantity{"zkrecipes.cache.pending", "Parts of nodes that have to be read or watched again.", "{part}"},
+		quantity{"zkrecipes.cache.failed", "Parts of nodes whose last read failed.", "{part}"})
 }
 
 // Node is like [Cache], for a kept node.
@@ -38,12 +38,12 @@ func Cache(meter metric.Meter, name string, c *cache.Cache) (metric.Registration
 // Errors: a nil meter or node; the meter's errors.
 func Node(meter metric.Meter, name string, n *node.Node) (metric.Registration, error) {
 	if n == nil {
-		return nil, errors.New("zkotel: the node is nil: want one made by node.New")
+		return nil, errors.New("zkotel: the node is nil: create one with node.New")
 	}
 	return observe(meter, "node", name, func() sample {
 		now := n.State()
 		return sample{now.Current, now.AsOf, []int64{truth(now.Exists)}}
-	}, quantity{"zkrecipes.node.present", "1 if the kept node was there and ours, else 0.", "1"})
+	}, quantity{"zkrecipes.node.present", "1 if the kept node exists and is ours, else 0.", "1"})
 }
 
 // Group registers a group with a meter under the given name. Pass it the views that [group.Group.Watch] returns, and
@@ -122,7 +122,7 @@ func observe(
 		return nil, errors.New("zkotel: the meter is nil: want one of a MeterProvider")
 	}
 	age, err := meter.Float64ObservableGauge("zkrecipes.view.age", metric.WithUnit("s"),
-		metric.WithDescription("How long ago the view was as the server had it."))
+		metric.WithDescription("Time since the view was last known to match the server."))
 	errs := []error{err}
 	all := []metric.Observable{age}
 	var gauges []metric.Int64ObservableGauge

@@ -280,9 +280,9 @@ func TestNew_BadOptions(t *testing.T) {
 	_, err := zkprom.New(zkprom.WithMaxNames(0), zkprom.WithAcquireBuckets(), zkprom.WithHoldBuckets(1, 1),
 		zkprom.WithRequestBuckets(2, 1))
 	require.ErrorContains(t, err, "0 names: want 1 or more")
-	require.ErrorContains(t, err, "want one bound or more")
-	require.ErrorContains(t, err, "[1 1]: want bounds that grow")
-	require.ErrorContains(t, err, "[2 1]: want bounds that grow")
+	require.ErrorContains(t, err, "want at least one bound")
+	require.ErrorContains(t, err, "[1 1]: want increasing bounds")
+	require.ErrorContains(t, err, "[2 1]: want increasing bounds")
 	_, err = zkprom.New(zkprom.WithAcquireBuckets(1, 2), zkprom.WithHoldBuckets(1), zkprom.WithRequestBuckets(.1))
 	require.NoError(t, err)
 }

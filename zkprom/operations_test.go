@@ -447,7 +447,7 @@ var provoke = map[string]func(s *site){
 		s.try(s.dial("c"), "/lock")
 		go func() { _, _ = waiting.Lock(s.t.Context()) }() // until the end of the test
 	},
-	"The access list forbids it": func(s *site) {
+	"Not authorized": func(s *site) {
 		client := s.dial("a")
 		_, err := client.Create(s.t.Context(), "/secure", nil, 0, zk.DigestACL(zk.PermAll, "u", "p")...)
 		require.NoError(s.t, err)

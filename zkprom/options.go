@@ -68,11 +68,11 @@ func WithRequestBuckets(bounds ...float64) Option {
 
 func setBuckets(to *[]float64, bounds []float64) error {
 	if len(bounds) == 0 {
-		return errors.New("buckets: want one bound or more")
+		return errors.New("buckets: want at least one bound")
 	}
 	for i := 1; i < len(bounds); i++ {
 		if !(bounds[i-1] < bounds[i]) {
-			return fmt.Errorf("buckets %v: want bounds that grow", bounds)
+			return fmt.Errorf("buckets %v: want increasing bounds", bounds)
 		}
 	}
 	*to = append([]float64(nil), bounds...)

@@ -20,7 +20,7 @@ import (
 // Errors: a nil cache.
 func Cache(name string, c *cache.Cache) (prometheus.Collector, error) {
 	if c == nil {
-		return nil, errors.New("zkprom: the cache is nil: want one made by cache.Tree or another constructor")
+		return nil, errors.New("zkprom: the cache is nil: create one with cache.Tree or another constructor")
 	}
 	v := newView("cache", name, cacheNodes, cacheBytes, cachePending, cacheFailed)
 	v.read = func() sample {
@@ -39,7 +39,7 @@ func Cache(name string, c *cache.Cache) (prometheus.Collector, error) {
 // Errors: a nil node.
 func Node(name string, n *node.Node) (prometheus.Collector, error) {
 	if n == nil {
-		return nil, errors.New("zkprom: the node is nil: want one made by node.New")
+		return nil, errors.New("zkprom: the node is nil: create one with node.New")
 	}
 	v := newView("node", name, nodePresent)
 	v.read = func() sample {
@@ -84,9 +84,9 @@ type quantity struct{ name, help string }
 var (
 	cacheNodes   = quantity{"cache_nodes", "Nodes that the cache holds."}
 	cacheBytes   = quantity{"cache_bytes", "Bytes of data and names that the cache holds."}
-	cachePending = quantity{"cache_pending_parts", "Parts of nodes that are to be read or watched again."}
-	cacheFailed  = quantity{"cache_failed_parts", "Parts of nodes that could not be read when they were read last."}
-	nodePresent  = quantity{"node_present", "1 if the kept node was there and ours, else 0."}
+	cachePending = quantity{"cache_pending_parts", "Parts of nodes that have to be read or watched again."}
+	cacheFailed  = quantity{"cache_failed_parts", "Parts of nodes whose last read failed."}
+	nodePresent  = quantity{"node_present", "1 if the kept node exists and is ours, else 0."}
 	groupMembers = quantity{"group_members", "Members of the group."}
 )
 
@@ -102,7 +102,7 @@ func newView(recipe, name string, more ...quantity) *view {
 	describe := func(q quantity) *prometheus.Desc { return prometheus.NewDesc(namespace+"_"+q.name, q.help, nil, of) }
 	v := &view{
 		current: describe(quantity{"view_current", "1 if the view is current, else 0."}),
-		age:     describe(quantity{"view_age_seconds", "How long ago the view was as the server had it."}),
+		age:     describe(quantity{"view_age_seconds", "Time since the view was last known to match the server."}),
 	}
 	for _, q := range more {
 		v.more = append(v.more, describe(q))

@@ -35,7 +35,7 @@ func (s *Server) idle() (faults []string) {
 	defer s.unlock()
 	for _, label := range slices.Sorted(maps.Keys(s.labels.faults)) {
 		if label != "" && !s.labels.clients[label] {
-			faults = append(faults, fmt.Sprintf("no client had the label %q, which a fault names: want one of %q", label,
+			faults = append(faults, fmt.Sprintf("no client had the label %q that a fault names: want one of %q", label,
 				slices.Sorted(maps.Keys(s.labels.clients))))
 		}
 	}

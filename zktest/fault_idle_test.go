@@ -53,7 +53,7 @@ func TestRun_LogsFaultsThatDidNothing(t *testing.T) {
 		for i, want := range []string{
 			`the rule create ^/typo$ of "a" hit no request: 0 matched`, `the rule create ^/removed$ hit no request`,
 			`the rule create after 5 hit no request: 1 matched`, `the rule sync of "b" hit no request`,
-			`no client had the label "A", which a fault names: want one of ["a" "c"]`, `no client had the label "b"`,
+			`no client had the label "A" that a fault names: want one of ["a" "c"]`, `no client had the label "b"`,
 		} {
 			require.Contains(t, logged[i], want)
 		}

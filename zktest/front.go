@@ -86,7 +86,7 @@ func (f *Front) Start() error {
 	case !stopped:
 		return nil
 	case !member:
-		return fmt.Errorf("zktest: start %s: it is no member of the ensemble: call Reconfigure first", addr)
+		return fmt.Errorf("zktest: start %s: it is not a member of the ensemble: call Reconfigure first", addr)
 	}
 	if f.s.cfg.listen != "" {
 		if err := f.listen(addr); err != nil {

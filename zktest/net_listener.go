@@ -147,7 +147,7 @@ func (s *Server) accept(label string, l net.Listener, f *Front) error {
 			continue
 		default:
 			s.forget(l)
-			slog.Error("zktest: a listener has failed", "listener", l.Addr().String(), "error", err)
+			slog.Error("zktest: a listener failed", "listener", l.Addr().String(), "error", err)
 			return fmt.Errorf("zktest: %w", err)
 		}
 		if !s.admit(nc, label, f) {

@@ -91,7 +91,7 @@ func TestOptions_OfAuthentication_AreChecked(t *testing.T) {
 		`scheme "sasl" cannot be required`:   {WithRequiredAuth("sasl")},
 		`scheme "x509" cannot be required`:   {WithRequiredAuth("x509")},
 		`scheme "digest" cannot be required`: {WithRequiredAuth("digest"), WithDigest(nil)},
-		`super user "root" of SASL is none of WithSASLUs`: {
+		`SASL super user "root" is not one of WithSASLUs`: {
 			WithSASLUsers(map[string]string{"bob": "x"}),
 			WithSASLSuperUsers("root"),
 		},

@@ -97,7 +97,7 @@ func TestReconfigure_FollowerLeaves_ServesUntilItStops(t *testing.T) {
 
 		fronts[0].Stop()
 		r.closed()
-		require.ErrorContains(t, fronts[0].Start(), "start 127.0.0.1:1: it is no member of the ensemble")
+		require.ErrorContains(t, fronts[0].Start(), "start 127.0.0.1:1: it is not a member of the ensemble")
 		_, err := s.DialAs("")(t.Context(), "tcp", fronts[0].Addr())
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		require.True(t, s.Exists("/e"))

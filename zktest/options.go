@@ -57,10 +57,10 @@ func (c *config) check() error {
 		return fmt.Errorf("zktest: container check interval %v is not positive", c.reap)
 	}
 	if c.Size < 1 || c.Size > 255 {
-		return fmt.Errorf("zktest: %d fronts are not 1 to 255", c.Size)
+		return fmt.Errorf("zktest: %d fronts: want 1 to 255", c.Size)
 	}
 	if c.MaxBuffer <= 0 {
-		return fmt.Errorf("zktest: %d bytes are not enough for a request", c.MaxBuffer)
+		return fmt.Errorf("zktest: a limit of %d bytes is too small for any request", c.MaxBuffer)
 	}
 	for _, scheme := range c.Access.Required {
 		if !c.Access.Provides(scheme) {
@@ -70,7 +70,7 @@ func (c *config) check() error {
 	}
 	for _, user := range c.Access.SASLSupers {
 		if _, known := c.Access.Users[user]; !known {
-			return fmt.Errorf("zktest: super user %q of SASL is none of WithSASLUsers", user)
+			return fmt.Errorf("zktest: SASL super user %q is not one of WithSASLUsers", user)
 		}
 	}
 	if c.latency < 0 || c.writeLatency < 0 {

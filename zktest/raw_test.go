@@ -106,6 +106,21 @@ func attachRaw(tb testing.TB, s *Server, label string, timeout time.Duration) *r
 	return r
 }
 
+func attachTCP(tb testing.TB, addr string) *raw {
+	tb.Helper()
+	r := newRaw(tb, dialTCP(tb, addr))
+	require.True(tb, r.connect(0, 10*time.Second, 0, nil))
+	return r
+}
+
+func dialTCP(tb testing.TB, addr string) net.Conn {
+	tb.Helper()
+	nc, err := net.Dial("tcp", addr)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = nc.Close() })
+	return nc
+}
+
 // connect performs the handshake and reports whether it yielded a session.
 func (r *raw) connect(lastZxid int64, timeout time.Duration, id int64, passwd []byte) bool {
 	r.t.Helper()

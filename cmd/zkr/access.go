@@ -29,14 +29,14 @@ func (a *app) judgeAccess(ctx context.Context, client *conn.Client, d *diagnosis
 		case errors.Is(err, zk.ErrNoNode):
 			continue
 		case err != nil:
-			d.Access = append(d.Access, fmt.Sprintf("access: who may delete contenders below %s is not known: %v", parent, err))
+			d.Access = append(d.Access, fmt.Sprintf("access: cannot read who may delete contenders below %s: %v", parent, err))
 			continue
 		}
 		able, open := deleters(list)
 		if open && a.connect.identified() {
-			d.find("access: %s may delete the contenders below %s, not only who zkr is: so others can take the lock away "+
-				"while its holder works; "+
-				"set the list of this node in zkCli (setAcl), and give --acl to zkr", strings.Join(able, ", "), parent)
+			d.find("access: %s may delete the contenders below %s, not only the user of zkr: "+
+				"others can take the lock away while its holder works; set the ACL of this node in zkCli (setAcl), "+
+				"and pass --acl to zkr", strings.Join(able, ", "), parent)
 			continue
 		}
 		d.Access = append(d.Access, fmt.Sprintf("access: %s may delete the contenders below %s", orNobody(able), parent))

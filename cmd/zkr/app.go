@@ -59,8 +59,8 @@ that it has started have ended. If the lock is about to be lost, zkr stops the p
 holder can get it.
 
 Flags can also be set in the environment: --session-timeout by ZKR_SESSION_TIMEOUT. The command line
-takes precedence, --try also over ZKR_WAIT, which contradicts it. Flags that name a particular lock, or
-that delete something, must be on the command line.
+takes precedence; --try also overrides ZKR_WAIT. Flags that name a particular lock, or that delete
+something, must be on the command line.
 
 Exit status: the program's (128+n if signal n killed it), or
   64  wrong usage                        79  the lock was lost, and the program was stopped
@@ -206,7 +206,7 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	}
 	a.log = log
 	for _, name := range unknownVariables(cmd.Root(), os.Environ()) {
-		a.log.Warn("no flag has the name of this variable: it does nothing", "variable", name)
+		a.log.Warn("ignoring this variable: there is no flag of that name", "variable", name)
 	}
 	return nil
 }
@@ -254,7 +254,7 @@ func readEnv(cmd *cobra.Command) error {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		other := contradicted(cmd.Flags(), f.Name)
 		if other != nil && f.Name < other.Name && f.Value.String() != f.DefValue {
-			errs = append(errs, fmt.Errorf("--%s and --%s: want one of them", f.Name, other.Name))
+			errs = append(errs, fmt.Errorf("--%s and --%s: use only one of them", f.Name, other.Name))
 		}
 	})
 	return errors.Join(errs...)
@@ -297,7 +297,7 @@ func noArgs(_ *cobra.Command, args []string) error {
 // onePath validates the arguments of verbs that take one PATH.
 func onePath(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return exit.Usagef("want one PATH such as /app/lock, got %s", words(args))
+		return exit.Usagef("want one PATH such as /app/lock; got %s", words(args))
 	}
 	return validPaths(args...)
 }

@@ -54,7 +54,7 @@ required.`,
 		},
 	}
 	cmd.Flags().Int64Var(&flags.token, "token", 0, "`token` of the contender")
-	cmd.Flags().StringVar(&flags.reason, "reason", "", "`text` for the log")
+	cmd.Flags().StringVar(&flags.reason, "reason", "", "`text` to log")
 	cmd.Flags().BoolVarP(&flags.yes, "yes", "y", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&flags.foreign, "foreign", false, "allow a node of a recipe that zkr does not know")
 	cmd.Flags().BoolVar(&flags.alive, "alive", false, "allow a contender whose session is known to be alive")
@@ -100,18 +100,18 @@ func (a *app) doom(ctx context.Context, client *conn.Client, path string, flags 
 		return nil, err
 	}
 	if found.Library == "foreign" && !flags.foreign {
-		return nil, exit.With(exit.Failure, fmt.Errorf("%s is a node of no known recipe: to delete it all the same, %s",
+		return nil, exit.With(exit.Failure, fmt.Errorf("%s is not a node of a known recipe: to delete it anyway, %s",
 			found.Node, flags.insist("foreign")))
 	}
-	d := &doomed{found, queue, "not known whether it is alive: the leader does not answer dump"}
+	d := &doomed{found, queue, "unknown whether it is alive: the leader does not answer dump"}
 	switch known := a.sessions(ctx); {
 	case found.Session == "":
-		d.alive = "none: the node outlives its process"
+		d.alive = "none: the node is not ephemeral"
 	case known.known[found.Stat.EphemeralOwner]:
 		d.alive = "alive"
 		if !flags.alive {
-			return nil, exit.With(exit.Failure, fmt.Errorf("session %s of %s is alive: ask the holder by zkr revoke %s, or "+
-				"stop its process; to delete the node all the same, %s",
+			return nil, exit.With(exit.Failure, fmt.Errorf("session %s of %s is alive: ask the holder with zkr revoke %s, "+
+				"or stop its process; to delete the node anyway, %s",
 				found.Session, found.Name(), path, flags.insist("alive")))
 		}
 	case known.complete:
@@ -125,7 +125,7 @@ func (f breakFlags) insist(flag string) string {
 	if f.onPage {
 		return "tick the box in the dialog"
 	}
-	return "give --" + flag
+	return "pass --" + flag
 }
 
 // describe describes the contender to be deleted.
@@ -165,11 +165,12 @@ func withToken(queue *survey.Queue, token int64) (*survey.Contender, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nil, exit.With(1, fmt.Errorf("%s: no contender has the token %d: zkr status %s shows those that are there",
+		return nil, exit.With(1, fmt.Errorf("%s: no contender has the token %d: run zkr status %s to list the contenders",
 			queue.Path, token, queue.Path))
 	case len(found) > 1:
 		return nil, exit.With(1,
-			fmt.Errorf("%s: %d permits have the token %d, as they were taken together: end the session %s, and they go together",
+			fmt.Errorf("%s: %d permits share the token %d because they were acquired together: "+
+				"end the session %s to release them all",
 				queue.Path, len(found), token, found[0].Session))
 	}
 	return found[0], nil
@@ -182,7 +183,7 @@ func (a *app) confirm(ctx context.Context, d *doomed, yes bool) error {
 		return err
 	}
 	if !isTerminal(a.in) {
-		return exit.Usagef("not asked for confirmation, as standard input is no terminal: give --yes")
+		return exit.Usagef("cannot ask for confirmation because standard input is not a terminal: pass --yes")
 	}
 	if _, err := fmt.Fprint(a.err, "Delete this node? Type yes: "); err != nil {
 		return err
@@ -216,21 +217,21 @@ func remove(ctx context.Context, client *conn.Client, c *survey.Contender) error
 			return err
 		}
 		if !exists || stat.Czxid != c.Token || stat.EphemeralOwner != c.Stat.EphemeralOwner {
-			return exit.With(1, fmt.Errorf("%s has left by itself: nothing was deleted", c.Node))
+			return exit.With(1, fmt.Errorf("%s has already left the queue: nothing was deleted", c.Node))
 		}
 		err = client.Delete(ctx, c.Node, stat.Version)
 		if !errors.Is(err, zk.ErrBadVersion) {
 			return err
 		}
 	}
-	return fmt.Errorf("%s changes all the time: nothing was deleted", c.Node)
+	return fmt.Errorf("%s keeps changing: nothing was deleted", c.Node)
 }
 
 // verify checks each server. A node that remains on one of them is a ghost of that server.
 func (a *app) verify(ctx context.Context, c *survey.Contender) (states map[string]string, left error) {
 	addresses, chroot, err := a.servers(ctx)
 	if err != nil {
-		return map[string]string{a.connectString(): fmt.Sprintf("not asked: %v", err)}, nil
+		return map[string]string{a.connectString(): fmt.Sprintf("not checked: %v", err)}, nil
 	}
 	still := 0
 	states = map[string]string{}
@@ -238,15 +239,15 @@ func (a *app) verify(ctx context.Context, c *survey.Contender) (states map[strin
 		states[server] = "deleted"
 		switch there, err := a.onServer(ctx, server, chroot, c); {
 		case err != nil:
-			states[server] = fmt.Sprintf("not asked: %v", err)
+			states[server] = fmt.Sprintf("not checked: %v", err)
 		case there:
 			states[server] = "still there"
 			still++
 		}
 	}
 	if still > 0 {
-		left = fmt.Errorf("%s is still there on %d servers, which do not agree with the leader: restart them with an empty "+
-			"data directory, one by one", c.Node, still)
+		left = fmt.Errorf("%s still exists on %d servers, which disagree with the leader: "+
+			"restart them with an empty data directory, one at a time", c.Node, still)
 	}
 	return states, left
 }

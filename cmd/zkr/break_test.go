@@ -28,8 +28,8 @@ func TestBreak(t *testing.T) {
 	}
 	refuse(exit.Usage, "want --token", "/q")
 	refuse(1, "no contender has the token 7", "--token", "7", "--yes", "/q")
-	refuse(exit.Failure, "is alive: ask the holder by zkr revoke /q", "--token", token, "--yes", "/q")
-	refuse(exit.Usage, "give --yes", "--token", token, "--alive", "/q")
+	refuse(exit.Failure, "is alive: ask the holder with zkr revoke /q", "--token", token, "--yes", "/q")
+	refuse(exit.Usage, "pass --yes", "--token", token, "--alive", "/q")
 	out, errs := ends(t, 0, srv.Addr(), "break", "--token", token, "--alive", "--yes", "--reason", "a test", "/q")
 	require.Contains(t, errs, "held by web1/42")
 	require.Contains(t, errs, `reason="a test"`)
@@ -44,7 +44,7 @@ func TestBreak_WithoutSessions(t *testing.T) {
 	h := locked(t, srv, "/q", "web1/42")
 	token := h.Token().String()
 	_, errs := ends(t, 0, srv.Addr(), "break", "--token", token, "--yes", "/q")
-	require.Contains(t, errs, ", not known whether it is alive: the leader does not answer dump")
+	require.Contains(t, errs, ", unknown whether it is alive: the leader does not answer dump")
 	<-h.Done()
 }
 
@@ -58,7 +58,7 @@ func TestBreak_Foreign(t *testing.T) {
 	require.NoError(t, err)
 	token := strconv.FormatInt(stat.Czxid, 10)
 	_, errs := ends(t, exit.Failure, srv.Addr(), "break", "--token", token, "--yes", "--alive", "/q")
-	require.Contains(t, errs, "give --foreign")
+	require.Contains(t, errs, "pass --foreign")
 	ends(t, 0, srv.Addr(), "break", "--token", token, "--yes", "--alive", "--foreign", "/q")
 	require.Empty(t, srv.Children("/q"))
 }

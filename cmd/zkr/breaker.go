@@ -54,7 +54,7 @@ func (a *app) newBreaker(client *conn.Client, root string, allowed bool, file st
 		}
 		return b, nil
 	}
-	_, err := fmt.Fprintf(a.err, "The key to delete contenders on the page is %s\n", b.key)
+	_, err := fmt.Fprintf(a.err, "The key for deleting contenders on the page is %s\n", b.key)
 	return b, err
 }
 
@@ -134,7 +134,7 @@ func (b *breaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // read decodes a request and refuses it unless it comes from the page itself and carries the key.
 func (b *breaker) read(w http.ResponseWriter, r *http.Request) (want breakRequest, status int, err error) {
 	if !b.allowed() {
-		return want, http.StatusForbidden, errors.New("nothing can be deleted here: zkr serve runs without --allow-break")
+		return want, http.StatusForbidden, errors.New("deleting is disabled: start zkr serve with --allow-break")
 	}
 	if err := http.NewCrossOriginProtection().Check(r); err != nil {
 		return want, http.StatusForbidden, err
@@ -172,12 +172,13 @@ func (b *breaker) checkKey(r *http.Request) (status int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if time.Now().Before(b.again) {
-		return http.StatusTooManyRequests, fmt.Errorf("a moment ago a key was wrong: try again in %v", wrongKeyPause)
+		return http.StatusTooManyRequests, fmt.Errorf("too many attempts with a wrong key: try again in %v", wrongKeyPause)
 	}
 	b.again = time.Now().Add(wrongKeyPause)
 	b.app.log.Warn("refused to delete a contender: the key is wrong", "from", r.RemoteAddr)
 	return http.StatusUnauthorized,
-		fmt.Errorf("the header %s is not the key that zkr serve has made at its start: see --break-key-file", keyHeader)
+		fmt.Errorf("the header %s does not contain the key that zkr serve generated when it started: see --break-key-file",
+			keyHeader)
 }
 
 // refusal returns the HTTP status for an error of a break: 409 if the contender does not match the request.

@@ -50,13 +50,13 @@ func TestServe_TheKeyIsInNoLog(t *testing.T) {
 	srv := zktest.Run(t)
 	out, errs := ends(t, exit.Usage, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break")
 	require.Empty(t, out)
-	require.Contains(t, errs, "give --break-key-file")
+	require.Contains(t, errs, "pass --break-key-file")
 	_, errs = ends(t, exit.Usage, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break", "--break-key-file",
 		t.TempDir())
 	require.Contains(t, errs, "want a regular file")
 	term := inTerminal(t, command(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break"))
 	eventually(t, "the terminal shows it",
-		func() bool { return strings.Contains(term.seen(), "The key to delete contenders on the page is ") })
+		func() bool { return strings.Contains(term.seen(), "The key for deleting contenders on the page is ") })
 }
 
 // TestServe_WrongKeys: wrong keys are logged, at most one per second, and do not lock out the right key.
@@ -129,7 +129,7 @@ func TestServe_Break(t *testing.T) {
 			"another token", `{"path":"/q","token":"7","confirm":true}`, good,
 			http.StatusConflict, "no contender has the token 7",
 		},
-		{"alive", confirmed, good, http.StatusConflict, "all the same, tick the box"},
+		{"alive", confirmed, good, http.StatusConflict, "anyway, tick the box"},
 		{"a look", "{" + named + `}`, append(good, "Origin", "http://zkr"), http.StatusOK, `"alive":"alive"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

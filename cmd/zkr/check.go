@@ -63,13 +63,13 @@ type pathToken struct {
 func pairs(path, token string) ([]pathToken, error) {
 	paths, tokens := lines(path), lines(token)
 	if len(paths) == 0 || len(paths) != len(tokens) {
-		return nil, exit.Usagef("want --path and --token, or ZKR_PATH and ZKR_TOKEN as zkr sets them")
+		return nil, exit.Usagef("want --path and --token, or ZKR_PATH and ZKR_TOKEN, which zkr sets for its program")
 	}
 	all := make([]pathToken, len(paths))
 	for i := range paths {
 		number, err := strconv.ParseInt(tokens[i], 10, 64)
 		if err != nil || number <= 0 {
-			return nil, exit.Usagef("--token %s: want a number above 0", tokens[i])
+			return nil, exit.Usagef("--token %s: want a positive number", tokens[i])
 		}
 		if err := validPaths(paths[i]); err != nil {
 			return nil, err

@@ -101,7 +101,7 @@ func (a *app) dial(ctx context.Context, more ...conn.Option) (*conn.Client, erro
 func (a *app) dialAny(ctx context.Context, more ...conn.Option) (*conn.Client, error) {
 	servers := a.connectString()
 	if servers == "" {
-		return nil, exit.Usagef("no servers: give --servers host:port,..., or set ZKR_SERVERS")
+		return nil, exit.Usagef("no servers: pass --servers host:port,..., or set ZKR_SERVERS")
 	}
 	options, err := a.connect.options()
 	if err != nil {
@@ -110,7 +110,7 @@ func (a *app) dialAny(ctx context.Context, more ...conn.Option) (*conn.Client, e
 	least := new(slog.LevelVar)
 	least.Set(a.output.libraryLevel())
 	if mode := openTo(a.connect.authFile); mode != 0 {
-		a.log.Warn("every user of this machine can read --auth-file: take that right away, as by chmod 600",
+		a.log.Warn("every user of this machine can read --auth-file: restrict it, for example with chmod 600",
 			"file", a.connect.authFile, "mode", mode)
 	}
 	options = append(options, conn.WithLogger(slog.New(&louder{a.log.Handler(), least})))
@@ -174,12 +174,12 @@ func (a *app) lookAtChroot(ctx context.Context, client *conn.Client) error {
 	case exists:
 	case a.connect.requireChroot:
 		return fmt.Errorf(
-			"--require-chroot: the chroot %s does not exist: is it right in --servers? if it is, create this node once, "+
-				"as a persistent one: the servers remove a container that is empty", chroot)
+			"--require-chroot: the chroot %s does not exist: check --servers; if it is correct, "+
+				"create this node once as a persistent node, since servers remove empty containers", chroot)
 	default:
 		a.log.Warn(
-			"the chroot of --servers does not exist: is it right? programs with another chroot do not share these locks; "+
-				"if it is right, create this node once", "chroot", chroot)
+			"the chroot of --servers does not exist: check it, since programs with another chroot do not share these locks; "+
+				"if it is correct, create this node once", "chroot", chroot)
 	}
 	return nil
 }
@@ -251,7 +251,7 @@ func (c *connectFlags) ticket() (*zkkerberos.Mechanism, error) {
 	case c.keytab != "":
 		return zkkerberos.Keytab(c.keytab, c.principal, options...)
 	case c.principal != "":
-		return nil, errors.New("--kerberos-principal needs --kerberos-keytab: a ticket of kinit has a principal of its own")
+		return nil, errors.New("--kerberos-principal needs --kerberos-keytab: a ticket of kinit has its own principal")
 	default:
 		return zkkerberos.Cache("", options...)
 	}
@@ -319,12 +319,12 @@ func parseACL(text string) ([]zk.ACL, error) {
 		for _, letter := range rest[last+1:] {
 			bit := strings.IndexRune("rwcda", letter)
 			if bit < 0 {
-				return nil, fmt.Errorf("%q: permissions are letters of cdrwa, not %q", entry, letter)
+				return nil, fmt.Errorf("%q: permissions are the letters cdrwa, not %q", entry, letter)
 			}
 			perms |= 1 << bit
 		}
 		if perms == 0 {
-			return nil, fmt.Errorf("%q: no permissions: want letters of cdrwa", entry)
+			return nil, fmt.Errorf("%q: no permissions: want one or more of the letters cdrwa", entry)
 		}
 		list = append(list, zk.ACL{Scheme: scheme, ID: rest[:last], Perms: perms})
 	}
@@ -353,10 +353,10 @@ func (c *connectFlags) tls() (*tls.Config, error) {
 	}
 	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: c.tlsFor}
 	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--tls-ca %s: no certificate in PEM form in it", c.tlsCA)
+		return nil, fmt.Errorf("--tls-ca %s: it contains no PEM certificate", c.tlsCA)
 	}
 	if (c.tlsCert == "") != (c.tlsKey == "") {
-		return nil, errors.New("--tls-cert and --tls-key: want both or none")
+		return nil, errors.New("--tls-cert and --tls-key: use both or neither")
 	}
 	if c.tlsCert != "" {
 		pair, err := tls.LoadX509KeyPair(c.tlsCert, c.tlsKey)

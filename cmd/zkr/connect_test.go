@@ -49,7 +49,7 @@ func TestConnect_NamesFlags(t *testing.T) {
 	}{
 		{
 			[]string{"status", "/private"},
-			"zkr: children /private: access list of /private forbids read: see --auth-file, --acl\n",
+			"zkr: children /private: not authorized: the ACL of /private does not grant read: see --auth-file, --acl\n",
 		},
 		{
 			[]string{"status", "--auth-file", auth, "/p"},
@@ -70,7 +70,7 @@ func TestConnect_NamesFlags(t *testing.T) {
 func TestConnect_TellsOfAMissingChroot(t *testing.T) {
 	srv := zktest.Run(t)
 	out, errs := ends(t, 0, srv.Addr()+"/ap", "status", "/p")
-	assert.Contains(t, out, "/p: free, as there is no such node")
+	assert.Contains(t, out, "/p: free: there is no such node")
 	assert.Contains(t, errs, "chroot=/ap")
 	_, errs = ends(t, exit.Failure, srv.Addr()+"/ap", "lock", "--require-chroot", "/p", "--", "true")
 	assert.Contains(t, errs, "the chroot /ap does not exist")

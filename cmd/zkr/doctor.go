@@ -107,7 +107,7 @@ func (a *app) doctor(ctx context.Context, client *conn.Client, paths []string) e
 	}
 	d.judgeServers()
 	if client == nil {
-		d.Clock = "not compared: there is no session"
+		d.Clock = "not compared: no session"
 		return a.printDiagnosis(d)
 	}
 	d.compareClocks(ctx, client)
@@ -130,7 +130,7 @@ func (a *app) examine(ctx context.Context, e *examination, chroot string, paths 
 	role, err := a.word(ctx, e.Server, "srvr")
 	switch {
 	case errors.Is(err, errForbidden):
-		e.Mode = "not told"
+		e.Mode = "unknown"
 	case err != nil:
 		e.Error = err.Error()
 		return
@@ -207,31 +207,32 @@ func (d *diagnosis) judgeServers() {
 			continue
 		}
 		versions[e.Version], limits[e.Limits] = true, true
-		if e.Mode != "not told" {
+		if e.Mode != "unknown" {
 			told++
 		}
 		if leads(e.Mode) {
 			leaders++
 		}
 		if e.Mode == "read-only" {
-			d.find("%s: it is read-only: it has no contact with a majority of the servers", e.Server)
+			d.find("%s: it is read-only: it cannot reach a majority of the servers", e.Server)
 		}
 		if old(e.Version) {
-			d.find("%s: version %s has no containers: empty parents of locks stay; take 3.5.3 or later", e.Server, e.Version)
+			d.find("%s: version %s does not support containers, so empty parents of locks remain: upgrade to 3.5.3 or later",
+				e.Server, e.Version)
 		}
 	}
 	if leaders == 0 && told > 0 && told+down == len(d.Servers) {
-		d.find("none of the servers leads: is the connect string complete?")
+		d.find("none of the servers is the leader: check that the connect string is complete")
 	}
 	if leaders > 1 {
-		d.find("%d servers say that they lead: the connect string names several ensembles, or the leader has just changed",
+		d.find("%d servers report that they lead: the connect string mixes several ensembles, or the leader has just changed",
 			leaders)
 	}
 	if delete(versions, ""); len(versions) > 1 {
 		d.find("the servers have different versions: %s", strings.Join(slices.Sorted(maps.Keys(versions)), ", "))
 	}
 	if len(limits) > 1 {
-		d.find("the servers have different limits of the session timeout: %s",
+		d.find("the servers have different session timeout limits: %s",
 			strings.Join(slices.Sorted(maps.Keys(limits)), "; "))
 	}
 }
@@ -274,8 +275,8 @@ func (a *app) judgeQueue(ctx context.Context, client *conn.Client, d *diagnosis,
 	a.compareServers(ctx, d, chroot)
 	known := a.sessions(ctx)
 	if !known.complete {
-		d.Unknown = "sessions: not known, so contenders of dead sessions are not found: 4lw.commands.whitelist must allow " +
-			"srvr and dump on the leader"
+		d.Unknown = "sessions: unknown, so contenders of dead sessions cannot be found: " +
+			"allow srvr and dump in 4lw.commands.whitelist on the leader"
 	} else {
 		for _, c := range queue.Contenders() {
 			if owner := c.Stat.EphemeralOwner; owner != 0 && !known.known[owner] {
@@ -304,8 +305,8 @@ func (a *app) compareServers(ctx context.Context, d *diagnosis, chroot string) {
 		}
 		with, without := a.serversWith(ctx, d, chroot, nodes[node])
 		if len(with) > 0 && len(without) > 0 {
-			d.find("ghost: %s is on %s, and not on %s: restart those that differ from the leader with an empty data "+
-				"directory, one by one",
+			d.find("ghost: %s exists on %s, but not on %s: "+
+				"restart those that differ from the leader with an empty data directory, one at a time",
 				node, strings.Join(with, ", "), strings.Join(without, ", "))
 		}
 	}

@@ -35,7 +35,7 @@ func TestDoctor_OneServer(t *testing.T) {
 func TestDoctor_Unknown(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFourLetterWords("srvr"))
 	out, _ := ends(t, 0, srv.Addr(), "doctor", "/q")
-	require.Contains(t, out, "sessions: not known")
+	require.Contains(t, out, "sessions: unknown")
 	require.Contains(t, out, "dump")
 	require.NotContains(t, out, "all is well")
 }
@@ -48,8 +48,8 @@ func TestDoctor_Ghost(t *testing.T) {
 	_, err := c.Create(t.Context(), "/q/lock-", []byte("web1/42"), 3)
 	require.NoError(t, err)
 	out, _ := ends(t, 1, with.Addr()+","+without.Addr(), "doctor", "/q")
-	require.Contains(t, out, "2 servers say that they lead")
-	require.Contains(t, out, "ghost: /q/lock-0000000000 is on "+with.Addr()+", and not on "+without.Addr())
+	require.Contains(t, out, "2 servers report that they lead")
+	require.Contains(t, out, "ghost: /q/lock-0000000000 exists on "+with.Addr()+", but not on "+without.Addr())
 }
 
 // TestDoctor_NoSession: without a session, doctor still prints what each server reports.
@@ -67,7 +67,7 @@ func TestDoctor_NoMajority(t *testing.T) {
 	alone.Isolate()
 	out, _ := ends(t, 1, srv.Addrs(), "doctor")
 	require.Contains(t, out,
-		alone.Addr()+": it does not serve: it is starting, or it has no contact with a majority of the servers\n")
+		alone.Addr()+": it does not serve requests: it is starting, or cannot reach a majority of the servers\n")
 	out, _ = ends(t, exit.Unreachable, alone.Addr(), "doctor", "--connect-timeout=0.2")
 	require.Contains(t, out, "not serving")
 }
@@ -85,7 +85,7 @@ func TestDoctor_Access(t *testing.T) {
 	out, _ := ends(t, 0, srv.Addr(), append([]string{"doctor", "/mine"}, as...)...)
 	require.Contains(t, out, "access: sasl:bob, sasl:eve may delete the contenders below /mine\nall is well\n")
 	out, _ = ends(t, 1, srv.Addr(), append([]string{"doctor", "/open"}, as...)...)
-	require.Contains(t, out, "access: world:anyone may delete the contenders below /open, not only who zkr is")
+	require.Contains(t, out, "access: world:anyone may delete the contenders below /open, not only the user of zkr")
 	out, _ = ends(t, 0, srv.Addr(), "doctor", "/open")
 	require.Contains(t, out, "access: world:anyone may delete the contenders below /open\nall is well\n")
 	ends(t, 0, srv.Addr(), "doctor", "/mine")

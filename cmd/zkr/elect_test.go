@@ -56,7 +56,7 @@ func TestElect_NeverHealthy(t *testing.T) {
 		"/e", "--shell", `trap '' TERM; while :; do sleep 0.02; done`)
 	require.Equal(t, exit.Failure, z.status(t), z.err.String())
 	require.Contains(t, z.err.String(),
-		"the check fails: it has not passed within --check-start, 500ms: the check has ended with status 3")
+		"the check fails: it did not pass within --check-start, 500ms: the check exited with status 3")
 	require.Equal(t, []string{"acquired", "started", "term", "kill", "exited", "released"}, z.rest(t))
 	require.NotContains(t, z.err.String(), "left processes behind")
 }

@@ -33,19 +33,19 @@ func TestFlags_ContradictEachOther(t *testing.T) {
 		env, args []string
 		says      string
 	}{
-		{"lock", nil, []string{"--try", "--wait=5"}, "--try and --wait: want one of them"},
-		{"lock", nil, []string{"--busy-ok", "-E", "3"}, "--busy-ok and --busy-status: want one of them"},
-		{"lock", nil, []string{"--on-loss=term", "--loss-grace=5"}, "--loss-grace and --on-loss: want one of them"},
+		{"lock", nil, []string{"--try", "--wait=5"}, "--try and --wait: use only one of them"},
+		{"lock", nil, []string{"--busy-ok", "-E", "3"}, "--busy-ok and --busy-status: use only one of them"},
+		{"lock", nil, []string{"--on-loss=term", "--loss-grace=5"}, "--loss-grace and --on-loss: use only one of them"},
 		{"lock", nil, []string{"--on-loss=kill", "--loss-grace=5"}, ""},
-		{"lock", nil, []string{"-q", "-v"}, "--quiet and --verbose: want one of them"},
+		{"lock", nil, []string{"-q", "-v"}, "--quiet and --verbose: use only one of them"},
 		{"lock", nil, []string{"--once=1"}, ""},
-		{"elect", nil, []string{"--once", "--restart=always"}, "--once and --restart: want one of them"},
+		{"elect", nil, []string{"--once", "--restart=always"}, "--once and --restart: use only one of them"},
 		{"elect", nil, []string{"--once", "--restart=never"}, ""},
-		{"wait", nil, []string{"--leader=a", "--queue=2"}, "--leader and --queue: want one of them"},
+		{"wait", nil, []string{"--leader=a", "--queue=2"}, "--leader and --queue: use only one of them"},
 		{"lock", []string{"ZKR_TRY=true"}, []string{"--wait=5"}, ""},
 		{"lock", []string{"ZKR_WAIT=5"}, []string{"--try"}, ""},
 		{"lock", []string{"ZKR_WAIT=5", "ZKR_TRY=false"}, nil, ""},
-		{"lock", []string{"ZKR_WAIT=5", "ZKR_TRY=true"}, nil, "--try and --wait: want one of them"},
+		{"lock", []string{"ZKR_WAIT=5", "ZKR_TRY=true"}, nil, "--try and --wait: use only one of them"},
 	} {
 		t.Run(strings.Join(slices.Concat(c.env, []string{c.verb}, c.args), " "), func(t *testing.T) {
 			for _, variable := range c.env {

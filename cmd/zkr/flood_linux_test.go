@@ -37,7 +37,8 @@ func flood(t *testing.T, srv *zktest.Server, descriptors int, args ...string) *f
 	z.Args = append([]string{shell, "-c", fmt.Sprintf(`ulimit -n %d; exec "$@"`, descriptors), "sh", os.Args[0]}, args...)
 	z.Path = shell
 	require.NoError(t, z.Start())
-	f := &flooded{z, z.listensAt(t), &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	f := &flooded{z, z.listensAt(t), client}
 	eventually(t, "it leads", func() bool { status, _ := f.ask(t, "/self"); return status == http.StatusOK })
 	return f
 }

@@ -27,7 +27,7 @@ zkr has ended. zkr creates the file again when a server answers. "zkr check" ask
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
-				return exit.Usagef("no lock to ask for: run this below zkr, which sets ZKR_STATE")
+				return exit.Usagef("no lock to check: run this in a program that zkr runs, which sets ZKR_STATE")
 			}
 			s, held, err := supervise.ReadState(file)
 			if err != nil {

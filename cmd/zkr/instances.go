@@ -88,7 +88,7 @@ func (a *app) followInstances(ctx context.Context, d *discovery.Discovery, servi
 		case err != nil:
 			return err
 		case !view.Current && a.output.format != "json":
-			a.log.Warn("the list may be outdated", "as_of", view.AsOf)
+			a.log.Warn("the list may be stale", "as_of", view.AsOf)
 			continue
 		}
 		if err := a.printInstances(view); err != nil {

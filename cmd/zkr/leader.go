@@ -59,7 +59,7 @@ and that the leader is unknown because the connection was lost ("unknown").`,
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep running and print every change")
 	cmd.Flags().StringVar(&hook, "exec", "",
-		"run this shell command `line` at every change, and wait for its end, with ZKR_LEADER as printed and ZKR_TOKEN, "+
+		"run this shell command `line` at every change and wait for it to end, with ZKR_LEADER as printed and ZKR_TOKEN, "+
 			"which is 0 if there is no leader or the leader is unknown; implies --follow")
 	layout.add(cmd)
 	noEnv(cmd, "exec")
@@ -86,7 +86,7 @@ func (a *app) followLeader(ctx context.Context, e *election.Election, hook strin
 		}
 		cmd.Env = append(os.Environ(), "ZKR_LEADER="+leaderName(view), "ZKR_TOKEN="+token.String())
 		if err := cmd.Run(); err != nil && ctx.Err() == nil {
-			a.log.Warn("the hook of --exec failed", "leader", leaderName(view), "err", err)
+			a.log.Warn("the command of --exec failed", "leader", leaderName(view), "err", err)
 		}
 	}
 	return context.Cause(ctx)

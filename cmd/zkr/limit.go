@@ -26,8 +26,8 @@ func newLimit(a *app) *cobra.Command {
 semaphore.WithLimitNode. With N it sets the number, and creates the node if it is missing. Java's
 SharedCount reads and writes the same node.
 
-Raising the limit grants permits to waiters at once. Lowering it revokes no permit: waiters wait until
-enough permits are released. With 0 no permits are granted.
+Raising the limit grants permits to waiters immediately. Lowering it revokes no permit: waiters wait
+until enough permits are released. With 0 no permits are granted.
 
 The node holds four bytes, not text: zkr refuses to print a limit that was entered as text, and
 replaces it.
@@ -92,7 +92,7 @@ func setLimit(ctx context.Context, client *conn.Client, node string, n int) erro
 	case err != nil && !errors.Is(err, zk.ErrNoNode):
 		return err
 	case slices.Contains(children, layout.Leases):
-		return exit.Usagef("%s is a semaphore: want the node that its programs name as --limit-node", node)
+		return exit.Usagef("%s is a semaphore: want the node that its programs pass as --limit-node", node)
 	}
 	return s.SetLimit(ctx, n)
 }

@@ -45,7 +45,7 @@ func TestLimit_IsSetAndShown(t *testing.T) {
 	assert.Equal(t, "1000\n", out)
 
 	_, errs = zkr(exit.Usage, "limit", "/gpu", "5")
-	assert.Contains(t, errs, "/gpu is a semaphore: want the node that its programs name as --limit-node")
+	assert.Contains(t, errs, "/gpu is a semaphore: want the node that its programs pass as --limit-node")
 	for _, bad := range [][]string{
 		{"limit"},
 		{"limit", "relative"},

@@ -27,7 +27,7 @@ func newLock(a *app) *cobra.Command {
   zkr lock --once "$(date -u -d '12 hours ago' +%F)" /jobs/nightly -- nightly
   zkr lock --path /accounts/1 --path /accounts/2 -- transfer 1 2`,
 		Long: `lock acquires the lock at PATH, runs the program, and releases the lock when the program and everything
-that it has started have ended. With several paths it acquires all locks or none.
+that it has started have ended. With several paths it acquires either all of the locks or none of them.
 
 The program gets ZKR_TOKEN, a number that grows with every holder: a resource that rejects smaller ones
 is safe from a program that was frozen and resumes too late. ZKR_PATH, ZKR_NODE, ZKR_SESSION, ZKR_KIND,
@@ -57,10 +57,10 @@ requires a single path.`,
 				return err
 			}
 			if cmd.Flags().Changed("once") && value == "" {
-				return exit.Usagef("--once without a value: want one that differs from run to run, as a date does")
+				return exit.Usagef("--once without a value: want one that differs from run to run, such as a date")
 			}
 			if value != "" && len(paths) > 1 {
-				return exit.Usagef("--once with %d paths: want one, since the record is beside it", len(paths))
+				return exit.Usagef("--once with %d paths: want one, since the record is stored next to it", len(paths))
 			}
 			return a.runOnce(cmd, &f, program, func(c *conn.Client) (*supervise.Target, error) {
 				t, err := mutexes(c, paths, kazoo)

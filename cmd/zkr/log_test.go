@@ -42,7 +42,7 @@ func TestLog_OfAServiceTellsEachChange(t *testing.T) {
 	assert.Equal(t, 143, z.after(t, syscall.SIGTERM))
 	elected := logged(z.zkr, "level=INFO", `msg="elected at /app/leader, token `, "token=")
 	assert.Regexp(t, regexp.MustCompile(`^time=20\S+Z `), elected, z.err.String())
-	assert.NotEmpty(t, logged(z.zkr, "level=INFO", `msg="the program has ended with status 143"`))
+	assert.NotEmpty(t, logged(z.zkr, "level=INFO", `msg="the program exited with status 143"`))
 	assert.NotEmpty(t, logged(z.zkr, "level=INFO", `msg="resigned at /app/leader"`))
 }
 
@@ -59,12 +59,13 @@ func TestLog_OfALossNamesTheServer(t *testing.T) {
 	text, _ := suspect["error"].(string)
 	assert.Contains(t, text, "127.0.0.1:")
 	term := z.until(t, "term")
-	assert.Equal(t, "deadline", term["reason"])
+	reason, _ := term["reason"].(string)
+	assert.Contains(t, []string{"deadline", "pause of zkr"}, reason, "on a busy machine, zkr may not run for a while")
 	assert.Equal(t, suspect["error"] == nil, term["error"] == nil)
 	assert.Equal(t, exit.Lost, z.status(t))
-	line := logged(z.zkr, `msg="asked the program to stop"`, "reason=deadline", "127.0.0.1:")
+	line := logged(z.zkr, `msg="asked the program to stop"`, "reason=", reason, "127.0.0.1:")
 	assert.NotEmpty(t, line, z.err.String())
-	assert.Equal(t, 1, strings.Count(line, "deadline"))
+	assert.Equal(t, 1, strings.Count(line, reason))
 }
 
 // TestLog_OfSidecar: a candidate logs its term even without a terminal.
@@ -74,7 +75,7 @@ func TestLog_OfSidecar(t *testing.T) {
 	eventually(t, "it leads", func() bool { return logged(z, "msg=elected", "path=/app/leader") != "" })
 	srv.Expire(srv.SessionOf("a"))
 	eventually(t, "the end of the term", func() bool {
-		return logged(z, `msg="the term has ended"`, "path=/app/leader", "reason=", "lost (") != ""
+		return logged(z, `msg="term ended"`, "path=/app/leader", "reason=", "lost (") != ""
 	})
 	assert.Equal(t, 143, z.after(t, syscall.SIGTERM))
 }

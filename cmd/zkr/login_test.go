@@ -120,8 +120,8 @@ func TestServe_TLS(t *testing.T) {
 	require.NoError(t, get(changed, changed))
 	require.Error(t, get(trusted, trusted))
 	require.NoError(t, os.WriteFile(key, []byte("half"), 0o600))
-	require.NoError(t, get(changed, changed), "the one before")
-	require.Contains(t, z.err.String(), "the one before is used")
+	require.NoError(t, get(changed, changed), "the previous one")
+	require.Contains(t, z.err.String(), "keeping the previous one")
 	plain, err := net.Dial("tcp", at)
 	require.NoError(t, err)
 	_, err = plain.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
@@ -137,11 +137,12 @@ func TestServe_BadSecrets(t *testing.T) {
 	for says, args := range map[string]string{
 		"want a token of at least 20 characters": "--http-token-file " + short,
 		"no such file":                           "--http-token-file /none",
-		"want both or none":                      "--http-cert /none",
+		"use both or neither":                    "--http-cert /none",
 		"needs --http-cert":                      "--http-client-ca /none",
 		"--http-cert and --http-key: open /none": "--http-cert /none --http-key /none",
 	} {
-		_, errs := ends(t, exit.Usage, srv.Addr(), append([]string{"serve", "--http", "127.0.0.1:0"}, strings.Fields(args)...)...)
+		_, errs := ends(t, exit.Usage, srv.Addr(),
+			append([]string{"serve", "--http", "127.0.0.1:0"}, strings.Fields(args)...)...)
 		require.Contains(t, errs, says)
 		require.NotContains(t, errs, "secret")
 	}

@@ -72,7 +72,7 @@ func (a *app) tellMetrics(ctx context.Context, addresses []string, client *conn.
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := site.Listen(ctx, addresses); ctx.Err() == nil {
-			a.log.Warn("there are no metrics: cannot listen, see --metrics-http", "error", err)
+			a.log.Warn("no metrics are served: cannot listen, see --metrics-http", "error", err)
 		}
 	})
 	return func() {

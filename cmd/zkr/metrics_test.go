@@ -69,7 +69,7 @@ func TestMetrics_OfALeader(t *testing.T) {
 
 	other := start(t, srv, "b", "elect", "--once", "--metrics-http", "unix:"+socket, "/other", "--", "true")
 	assert.Equal(t, 0, other.status(t))
-	assert.Contains(t, other.err.String(), "there are no metrics: cannot listen, see --metrics-http")
+	assert.Contains(t, other.err.String(), "no metrics are served: cannot listen, see --metrics-http")
 	assert.NotContains(t, other.err.String(), "--http")
 	require.NoError(t, z.Process.Kill())
 	z.status(t)
@@ -80,7 +80,7 @@ func TestMetrics_OfALeader(t *testing.T) {
 		return err == nil && c.Close() == nil
 	})
 	assert.Equal(t, 143, next.after(t, syscall.SIGTERM))
-	assert.NotContains(t, next.err.String(), "there are no metrics")
+	assert.NotContains(t, next.err.String(), "no metrics are served")
 }
 
 func TestMetrics_Usage(t *testing.T) {

@@ -96,7 +96,7 @@ func TestOnce_ALostLockWritesNoRecord(t *testing.T) {
 		}
 	}))
 	_, errs := ends(t, exit.Lost, srv.Addr(), "lock", "--once=1", "/p", "--", "true")
-	assert.Contains(t, errs, "the program has succeeded, but /p-done does not say so")
+	assert.Contains(t, errs, "the program succeeded, but this is not recorded in /p-done")
 	assert.Equal(t, 1, rule.Hits())
 	data, _, err := dial(t, srv).Get(t.Context(), "/p-done")
 	require.NoError(t, err)

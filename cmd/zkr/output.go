@@ -31,7 +31,7 @@ func (o *outputFlags) add(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.format, "output", "o", "table", "`format` of results on standard output: table, json or value")
 	flags.StringVar(&o.log, "log", "auto",
 		"`format` of messages on standard error: text, json, or auto (text, but plain sentences in a terminal)")
-	flags.Var(&o.own, "own-status", "map exit `statuses` that are zkr's and not the program's to others: 64=193,79=194")
+	flags.Var(&o.own, "own-status", "map exit `statuses` of zkr itself to others, such as 64=193,79=194")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print only errors, such as the last message of a failure")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "print more messages: every step, and the state of the connection")
 }

@@ -18,11 +18,12 @@ func split(cmd *cobra.Command, args []string, shell string) (before, program []s
 	dash := cmd.ArgsLenAtDash()
 	switch {
 	case dash < 0 && shell == "":
-		return nil, nil, exit.Usagef("no program: put it at the end, after --: zkr %s PATH -- program arguments", cmd.Name())
+		return nil, nil, exit.Usagef("no program: put it at the end, after --: zkr %s PATH -- PROGRAM ARGUMENT...",
+			cmd.Name())
 	case dash < 0:
 		return args, shellCommand(shell), nil
 	case shell != "":
-		return nil, nil, exit.Usagef("--shell and a program after --: want one of them")
+		return nil, nil, exit.Usagef("--shell and a program after --: use only one of them")
 	case dash == len(args):
 		return nil, nil, exit.Usagef("no program after --")
 	}

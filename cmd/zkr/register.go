@@ -76,10 +76,10 @@ func newRegister(a *app) *cobra.Command {
 the check passes.
 
 When INT or TERM asks zkr to stop, it takes the program out, waits for --drain, and then passes the
-signal on as --signal. Callers that follow the service have therefore left before the program stops. A
+signal on as --signal. Callers that follow the service therefore leave before the program stops. A
 second signal ends the wait; one after the wait kills the program. Signals within 0.1 s count as one.
-Other signals are passed on at once. Processes that the program has left running are killed when it has
-ended and was taken out, which takes a session timeout at most, and no longer than until the next
+Other signals are passed on immediately. Processes that the program has left running are killed when it
+has ended and was taken out, which takes a session timeout at most, and no longer than until the next
 signal; the servers then remove the instance when the session ends. If zkr runs in a terminal, the
 standard input of the program is empty.
 

@@ -108,7 +108,7 @@ func TestRegister_IgnoresTerm(t *testing.T) {
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
 	eventually(t, "taken out", func() bool { return !listed(srv) })
 	require.Equal(t, 128+int(syscall.SIGKILL), z.status(t), z.err.String())
-	require.Contains(t, z.err.String(), "--stop-timeout is over")
+	require.Contains(t, z.err.String(), "--stop-timeout has elapsed")
 }
 
 // TestRegister_SecondSignal: a second signal does not wait for the drain.
@@ -161,7 +161,7 @@ func TestRegister_SignalAfterTheProgram(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	eventually(t, "ended", func() bool { return strings.Contains(z.err.String(), "the program has ended") })
 	require.Equal(t, 5, z.after(t, syscall.SIGTERM), z.err.String())
-	require.Contains(t, z.err.String(), "no server has said yet that the program is taken out")
+	require.Contains(t, z.err.String(), "no server has confirmed yet that the program was taken out")
 	require.Contains(t, z.err.String(), "stopped by signal terminated")
 }
 
@@ -217,7 +217,7 @@ func TestRegister_Checks(t *testing.T) {
 		"exec:test -e " + file: func() { require.NoError(t, os.WriteFile(file, nil, 0o600)) },
 	} {
 		z := registering(t, srv, `trap 'exit 0' TERM; echo up; while :; do sleep 0.02; done`, "--check="+check)
-		eventually(t, "the check fails", func() bool { return strings.Contains(z.err.String(), "the check fails") })
+		eventually(t, "the check fails", func() bool { return strings.Contains(z.err.String(), "the check failed") })
 		require.False(t, listed(srv))
 		passes()
 		eventually(t, "listed", func() bool { return listed(srv) && strings.Contains(z.out.String(), "up") })
@@ -228,18 +228,18 @@ func TestRegister_Checks(t *testing.T) {
 func TestRegister_Usage(t *testing.T) {
 	srv := zktest.Run(t)
 	for want, args := range map[string][]string{
-		"want --port":            {"orders", "--", "true"},
-		"want one SERVICE":       {"--port=1", "--", "true"},
-		"no program":             {"--port=1", "orders"},
-		"--codec such":           {"--port=1", "--codec=such", "orders", "--", "true"},
-		"--base":                 {"--port=1", "--base=such", "orders", "--", "true"},
-		"--meta zone":            {"--port=1", "--meta=zone", "orders", "--", "true"},
-		"--signal HOPE":          {"--port=1", "--signal=HOPE", "orders", "--", "true"},
-		"want tcp, tcp://":       {"--port=1", "--check=udp://a:1", "orders", "--", "true"},
-		"--check-failures":       {"--port=1", "--check-failures=0", "orders", "--", "true"},
-		`service "a/b"`:          {"--port=1", "a/b", "--", "true"},
-		"port 70000":             {"--port=70000", "orders", "--", "true"},
-		"shard and status alone": {"--port=1", "--codec=finagle", "--meta=zone=a", "orders", "--", "true"},
+		"want --port":           {"orders", "--", "true"},
+		"want one SERVICE":      {"--port=1", "--", "true"},
+		"no program":            {"--port=1", "orders"},
+		"--codec such":          {"--port=1", "--codec=such", "orders", "--", "true"},
+		"--base":                {"--port=1", "--base=such", "orders", "--", "true"},
+		"--meta zone":           {"--port=1", "--meta=zone", "orders", "--", "true"},
+		"--signal HOPE":         {"--port=1", "--signal=HOPE", "orders", "--", "true"},
+		"want tcp, tcp://":      {"--port=1", "--check=udp://a:1", "orders", "--", "true"},
+		"--check-failures":      {"--port=1", "--check-failures=0", "orders", "--", "true"},
+		`service "a/b"`:         {"--port=1", "a/b", "--", "true"},
+		"port 70000":            {"--port=70000", "orders", "--", "true"},
+		"only shard and status": {"--port=1", "--codec=finagle", "--meta=zone=a", "orders", "--", "true"},
 	} {
 		_, errs := ends(t, exit.Usage, srv.Addr(), append([]string{"register"}, args...)...)
 		assert.Contains(t, errs, want)

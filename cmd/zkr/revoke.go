@@ -67,7 +67,7 @@ func (a *app) revoke(ctx context.Context, client *conn.Client, path string, toke
 	t.json = asked
 	switch {
 	case len(asked) > 0:
-		a.log.Info("the request took the place of the name: zkr status shows the session from now on")
+		a.log.Info("the request has replaced the name: zkr status shows the session from now on")
 		return errors.Join(append(errs, a.print(t))...)
 	case len(errs) > 0:
 		return errors.Join(errs...)

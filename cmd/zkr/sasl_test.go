@@ -51,7 +51,7 @@ func TestAccess_ServersThatRequireAuthentication(t *testing.T) {
 		{"leader", "/e"},
 	} {
 		_, errs := ends(t, exit.NoAccess, srv.Addr(), args...)
-		require.Contains(t, errs, "the servers require authentication: give --auth-file, --kerberos, or --tls-cert")
+		require.Contains(t, errs, "the servers require authentication: pass --auth-file, --kerberos, or --tls-cert")
 		require.Contains(t, errs, "the server requires authentication (-124)")
 		require.NotContains(t, errs, "SASL")
 	}

@@ -58,7 +58,7 @@ deletes the contender, as zkr break does.`,
 		"one or more `address`es to listen on; unix:/path for a socket")
 	cmd.Flags().StringSliceVar(&flags.hosts, "allow-host", nil,
 		"one or more host `name`s that requests may use for this zkr; "+
-			"addresses other than the loopback then answer no others")
+			"addresses other than loopback then reject all other names")
 	cmd.Flags().StringVar(&flags.tokenFile, "http-token-file", "",
 		"`file` with the token that requests to TCP ports need, as a bearer token or password; "+
 			"/healthz and /readyz answer everyone")
@@ -85,7 +85,7 @@ deletes the contender, as zkr break does.`,
 // check rejects flags that cannot be combined.
 func (f *serveFlags) check() error {
 	if f.elect != "" && f.observe != "" {
-		return exit.Usagef("--elect and --observe: want one of them")
+		return exit.Usagef("--elect and --observe: use only one of them")
 	}
 	if f.allowBreak && f.root == "" {
 		return exit.Usagef("--allow-break needs the page: want a path for --ui-root")
@@ -113,7 +113,7 @@ func (f *serveFlags) check() error {
 		}
 	}
 	if (f.encrypted.Cert == "") != (f.encrypted.Key == "") {
-		return exit.Usagef("--http-cert and --http-key: want both or none")
+		return exit.Usagef("--http-cert and --http-key: use both or neither")
 	}
 	if f.encrypted.ClientCA != "" && f.encrypted.Cert == "" {
 		return exit.Usagef("--http-client-ca needs --http-cert")
@@ -143,7 +143,7 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 	}
 	if flags.allowBreak && flags.keyFile == "" && !isTerminal(a.err) {
 		return exit.Usagef(
-			"--allow-break: standard error is no terminal, and a log must not have the key: give --break-key-file")
+			"--allow-break: standard error is not a terminal, and the key must not end up in a log: pass --break-key-file")
 	}
 	ctx, done := a.signals.Context(parent)
 	defer done()

@@ -176,7 +176,7 @@ func TestServe_Forbidden(t *testing.T) {
 	nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":true`, `"hidden":"1 node is not shown, /half/_c_`)
 	client, _ = sidecarClient(t, srv.Addr(), "--ui-root", "/closed")
 	nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":false`, `"error":"`,
-		`access list of /closed forbids read: see --auth-file`)
+		`not authorized: the ACL of /closed does not grant read: see --auth-file`)
 }
 
 func TestServe_Usage(t *testing.T) {

@@ -56,7 +56,7 @@ func (a *app) dialOne(ctx context.Context, server, chroot string, more ...conn.O
 // What a server without a majority answers to srvr, and what that means.
 const (
 	notServing = "not currently serving requests"
-	noMajority = "it does not serve: it is starting, or it has no contact with a majority of the servers"
+	noMajority = "it does not serve requests: it is starting, or cannot reach a majority of the servers"
 )
 
 // servesNot returns a line for each server that explains why it grants no session. With a single server, it omits what
@@ -75,13 +75,13 @@ func (a *app) servesNot(ctx context.Context) string {
 			role, err := a.word(ctx, server, "srvr")
 			switch {
 			case errors.Is(err, errForbidden):
-				lines[i] = "it answers, and tells no more"
+				lines[i] = "it answers, but allows no status queries"
 			case err != nil && len(addresses) > 1:
 				lines[i] = err.Error()
 			case strings.Contains(role, notServing):
 				lines[i] = noMajority
 			case err == nil:
-				lines[i] = "it serves as " + field(role, "Mode")
+				lines[i] = "it is serving as " + field(role, "Mode")
 			}
 			if lines[i] != "" {
 				lines[i] = fmt.Sprintf("\n  %s: %s", server, lines[i])

@@ -91,5 +91,5 @@ func TestSetuid(t *testing.T) {
 		t.Skip("this system runs no program as another user")
 	}
 	assert.Zero(t, status, errs)
-	assert.Contains(t, errs, "only a control group ends what the program runs as another user")
+	assert.Contains(t, errs, "only a control group can stop processes that the program runs as another user")
 }

@@ -115,7 +115,7 @@ func (s *shardFlags) source() (shard.Source, error) {
 	for i, name := range s.names {
 		if strings.Contains(name, "/") || conn.ValidatePath("/"+name) != nil || name == "" ||
 			slices.Contains(s.names[:i], name) {
-			return shard.Source{}, exit.Usagef("--shards %s: want names without a slash, each once", name)
+			return shard.Source{}, exit.Usagef("--shards %s: want unique names without slashes", name)
 		}
 	}
 	return shard.List(s.names...), nil
@@ -285,7 +285,7 @@ func (m *shardMember) serve(ctx context.Context, s *shard.Shard) error {
 		},
 	}, grant)
 	if err == nil && !end.Asked && !end.Lost && end.Code != 0 {
-		err = fmt.Errorf("the program has ended with status %d", end.Code)
+		err = fmt.Errorf("the program exited with status %d", end.Code)
 	}
 	return err
 }

@@ -193,7 +193,7 @@ func look(ctx context.Context, client *conn.Client, paths []string, flags status
 
 func (a *app) printStatus(view snapshot, flags statusFlags, several bool) error {
 	if n := len(view.Forbidden); n > 0 {
-		a.log.Warn("not shown: the access list forbids to read it, see --auth-file", "nodes", view.Forbidden[:min(n, 5)],
+		a.log.Warn("not shown: the ACL does not grant read, see --auth-file", "nodes", view.Forbidden[:min(n, 5)],
 			"of", n)
 	}
 	if a.output.format != "table" {

@@ -145,7 +145,7 @@ func TestStatus_Watch(t *testing.T) {
 	require.NoError(t, z.Start())
 	lines := bufio.NewScanner(out)
 	for views := 0; views < 3 && lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), "/q: free, as there is no such node") {
+		if strings.HasPrefix(lines.Text(), "/q: free: there is no such node") {
 			views++
 		}
 	}

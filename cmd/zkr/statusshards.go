@@ -117,7 +117,7 @@ func (v *shardsView) judge(states map[string]int, unread error) {
 	}
 	switch {
 	case unread != nil:
-		v.Verdict, said = "no plan", append(said, "the plan cannot be read: "+unread.Error())
+		v.Verdict, said = "no plan", append(said, "cannot read the plan: "+unread.Error())
 	case len(v.Shards) == 0:
 		v.Verdict, said = "no plan", append(said, "no plan")
 	}

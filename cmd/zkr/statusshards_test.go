@@ -131,5 +131,5 @@ func TestStatus_ShardsSomethingInTheWay(t *testing.T) {
 	require.EqualValues(t, asked.Hits(), view.Requests, "the reads of the shards are among them")
 	require.NoError(t, srv.Set("/s/plan", []byte("?")))
 	_, out, _ = run(t, srv.Addr(), "status", "/s")
-	require.Regexp(t, `^/s: 0 shards, 0 members, the plan cannot be read: `, out)
+	require.Regexp(t, `^/s: 0 shards, 0 members, cannot read the plan: `, out)
 }

@@ -50,14 +50,14 @@ func TestTLS_ErrorsNameTheFlag(t *testing.T) {
 	}{
 		"certificate signed by unknown authority: see --tls-ca": {serve(anyone, good), other.ca, nil, exit.Unreachable},
 		"certificate has expired or is not yet valid":           {serve(anyone, expired), a.ca, nil, exit.Unreachable},
-		"the certificate has not the name in --servers or --tls-server-name": {
+		"the certificate does not match the name in --servers or --tls-server-name": {
 			serve(anyone, named("zk1.example.com")), a.ca, []string{"--tls-server-name=zk9.example.com"}, exit.Unreachable,
 		},
 		"because it doesn't contain any IP SANs: see --tls-server-name": {
 			serve(anyone, named("zk1.example.com")), a.ca, nil,
 			exit.Unreachable,
 		},
-		"the server requires a certificate: give --tls-cert": {serve(both, good), a.ca, nil, exit.Unreachable},
+		"the server requires a certificate: pass --tls-cert": {serve(both, good), a.ca, nil, exit.Unreachable},
 		"the server refused the certificate of --tls-cert":   {serve(both, good), a.ca, shown(a, expired), exit.Unreachable},
 		"a port without TLS? see --tls-ca":                   {zktest.Run(t).Addr(), a.ca, nil, exit.Unreachable},
 		"is this a TLS port? see --tls-ca":                   {serve(anyone, good), "", nil, exit.Unreachable},

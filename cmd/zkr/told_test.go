@@ -22,8 +22,9 @@ func TestLock_BelowItselfIsToldAtOnce(t *testing.T) {
 	srv := zktest.Run(t)
 	for _, line := range []string{`"$ZKR" lock /n -- true`, `"$ZKR" lock /m -- "$ZKR" lock /n -- true`} {
 		_, errs := ends(t, exit.Usage, srv.Addr(), "lock", "/n", "--shell", line)
-		assert.Contains(t, errs, "runs below the one that holds /n, and would wait for it for ever: run the inner program "+
-			"without zkr, or end the wait by --wait")
+		assert.Contains(t, errs,
+			"was started by the one that holds /n, and would wait for it forever: run the inner program "+
+				"without zkr, or limit the wait with --wait")
 	}
 	ends(t, exit.Usage, srv.Addr(), "lock", "--max-run=1m", "/n", "--shell", `"$ZKR" lock /n -- true`)
 	ends(t, exit.Busy, srv.Addr(), "lock", "/n", "--shell", `"$ZKR" lock --wait=0.5 /n -- true`)
@@ -61,7 +62,7 @@ func TestHints_NameFlags(t *testing.T) {
 	_, err := c.Create(t.Context(), "/k/0123456789abcdef0123456789abcdef__lock__", nil, zk.FlagEphemeral|zk.FlagSequence)
 	require.NoError(t, err)
 	_, errs := ends(t, exit.Failure, srv.Addr(), "lock", "/k", "--", "true")
-	assert.Contains(t, errs, "share the path by --kazoo")
+	assert.Contains(t, errs, "to share the path, use --kazoo")
 	for _, verb := range [][]string{
 		{"lock", "--kazoo"},
 		{"rlock", "--kazoo"},
@@ -72,7 +73,7 @@ func TestHints_NameFlags(t *testing.T) {
 	}
 	leading(t, srv, "/e", "web1")
 	_, _, errs = run(t, srv.Addr(), "lock", "--try", "/e", "--", "true")
-	assert.Contains(t, errs, "share the path by zkr elect")
+	assert.Contains(t, errs, "to share the path, use zkr elect")
 }
 
 // TestMisuse_IsToldBeforeServersAreAsked: each message says what to do next. A typo in a path used to look like an
@@ -88,7 +89,7 @@ func TestMisuse_IsToldBeforeServersAreAsked(t *testing.T) {
 		"rlock x -- true":                 "want /x",
 		"serve --elect x":                 "want /x",
 		"serve --ui-root x":               "want /x",
-		"leader":                          "want one PATH such as /app/lock, got none",
+		"leader":                          "want one PATH such as /app/lock; got none",
 		"leader x":                        "want /x",
 		"revoke x":                        "want /x",
 		"sem -n 0 /x -- true":             "--limit 0: want 1 or more",
@@ -114,7 +115,7 @@ func TestFree_IsNotUnknown(t *testing.T) {
 	_, out, _ := run(t, srv.Addr(), "status", "/free")
 	assert.Equal(t, "/free: free\n", out)
 	_, out, _ = run(t, srv.Addr(), "status", "/fre")
-	assert.Contains(t, out, "/fre: free, as there is no such node")
+	assert.Contains(t, out, "/fre: free: there is no such node")
 	_, out, _ = run(t, srv.Addr(), "status", "-o", "json", "/fre")
 	assert.Contains(t, out, `"exists":false`)
 	x := inTerminal(t, command(t, srv.Addr(), "wait", "/fre"))

@@ -50,7 +50,7 @@ another caller may have the lock by the time wait returns.`,
 					named: cmd.Flags().Changed("leader"), once: limit == 0,
 				}
 				if err := w.run(ctx); errors.Is(err, supervise.ErrWaited) {
-					a.log.Warn(fmt.Sprintf("%s: gave up after %v: %s, see zkr status %s",
+					a.log.Warn(fmt.Sprintf("%s: gave up after %v: %s; see zkr status %s",
 						w.path, time.Duration(limit), cmp.Or(w.seen, err.Error()), w.path))
 					return exit.With(exit.Busy, nil)
 				} else if err != nil {
@@ -94,7 +94,7 @@ func (w *waiting) run(ctx context.Context) error {
 		}
 		met, changes, err := w.look(ctx, session)
 		if w.missing && !told {
-			w.log.Info(fmt.Sprintf("there is no node %s: it was never used, or was removed since", w.path))
+			w.log.Info(fmt.Sprintf("there is no node %s: it was never used, or has since been removed", w.path))
 		}
 		switch {
 		case errors.Is(err, zkrecipes.ErrLost):

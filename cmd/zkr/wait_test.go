@@ -23,7 +23,7 @@ func TestWait_TellsWhatWasInTheWay(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"/held"}, ": 1 in the queue, see zkr status /held"},
+		{[]string{"/held"}, ": 1 in the queue; see zkr status /held"},
 		{[]string{"--leader=web2", "/held"}, ": the first in the queue is web1/42"},
 		{[]string{"--leader=web2", "/free"}, ": the queue is empty"},
 	} {

@@ -21,10 +21,10 @@ type text string
 
 const where = `
   FRONT is a number from 1, with the flag -fronts.
-  WHO is all, a label, or the id of a session: 0x100019d2f4c0000. Without one, all are meant.
-  RULE says which requests: [OPERATION] [path=REGEXP] [from=WHO] [skip=N] [times=N|all]. Without one, it is the next
-  request; pings and handshakes only if the operation is ping or connect. create stands for all kinds of it.
-  A word with blanks or control characters is written as a string of Go: "a b", "\x00".`
+  WHO is all, a label, or the id of a session: 0x100019d2f4c0000. The default is all.
+  RULE selects requests: [OPERATION] [path=REGEXP] [from=WHO] [skip=N] [times=N|all]. The default is the next
+  request other than a ping or handshake, which only ping and connect match. create matches every kind of create.
+  Write a word with spaces or control characters as a Go string literal: "a b", "\x00".`
 
 // call is a running command.
 type call struct {
@@ -46,23 +46,23 @@ var commands []command
 
 func init() { // in init, because help lists the commands
 	commands = []command{
-		{"stop", "[LABEL|FRONT]", "refuse connections and end those there are; data and sessions stay", stop},
+		{"stop", "[LABEL|FRONT]", "refuse connections and close existing ones; data and sessions remain", stop},
 		{"start", "[LABEL|FRONT]", "listen again, on the same port; every session gets its full timeout", startAgain},
 		{"restart", "", "stop and start", restart},
 		{"listen", "LABEL [ADDRESS]", "open another address; faults find its clients by the label", listen},
-		{"isolate", "FRONT", "cut a front off from the others: it serves no more", fronted((*zktest.Front).Isolate)},
+		{"isolate", "FRONT", "cut a front off from the others: it stops serving", fronted((*zktest.Front).Isolate)},
 		{"rejoin", "FRONT", "end isolate", fronted((*zktest.Front).Rejoin)},
-		{"lag", "FRONT", "let a front fall behind the others", fronted((*zktest.Front).Lag)},
+		{"lag", "FRONT", "make a front lag behind the others", fronted((*zktest.Front).Lag)},
 		{"catch-up", "FRONT", "end lag", fronted((*zktest.Front).CatchUp)},
-		{"freeze", "", "accept connections and answer nothing, as a stopped process does", freeze},
+		{"freeze", "", "accept connections but answer nothing, like a stopped process", freeze},
 		{"thaw", "", "end freeze", thaw},
 		{"expire", "WHO", "end sessions now: a session's id, a label, or all", expire},
-		{"cut", "[WHO]", "close connections as a reset does", cut},
-		{"stall", "[WHO] [DIRECTION]", "swallow what is sent: to-server, from-server or both", stall},
+		{"cut", "[WHO]", "close connections as with a reset", cut},
+		{"stall", "[WHO] [DIRECTION]", "discard what is sent: to-server, from-server or both", stall},
 		{"heal", "[WHO]", "end stall", aimed((*zktest.Server).Heal)},
-		{"latency", "DURATION", "make every request wait before it is served", slow((*zktest.Server).SetLatency)},
-		{"write-latency", "DURATION", "make writes wait longer still", slow((*zktest.Server).SetWriteLatency)},
-		{"refuse", "[LABEL]", "close new connections at once", aimed((*zktest.Server).Refuse)},
+		{"latency", "DURATION", "delay every request before it is served", slow((*zktest.Server).SetLatency)},
+		{"write-latency", "DURATION", "delay writes further", slow((*zktest.Server).SetWriteLatency)},
+		{"refuse", "[LABEL]", "close new connections immediately", aimed((*zktest.Server).Refuse)},
 		{"accept", "[LABEL]", "end refuse", aimed((*zktest.Server).Accept)},
 
 		{
@@ -72,21 +72,21 @@ func init() { // in init, because help lists the commands
 		{"drop-request", "[RULE...]", "close the connection before a request is applied", ruled(plain(zktest.DropRequest()))},
 		{"ignore", "[RULE...]", "neither apply nor answer a request", ruled(plain(zktest.Ignore()))},
 		{"forbid", "[RULE...]", "serve a request and report a violation", ruled(plain(zktest.Forbid()))},
-		{"count", "[RULE...]", "serve a request as always", ruled(plain(zktest.Proceed()))},
+		{"count", "[RULE...]", "serve a request as usual", ruled(plain(zktest.Proceed()))},
 		{"fail", "CODE [RULE...]", "answer a request with an error: no-node, -101", ruled(failure)},
 		{"delay", "DURATION [RULE...]", "apply a request later", ruled(lasting(zktest.Delay))},
 		{"hold-reply", "DURATION [RULE...]", "apply a request now and answer later", ruled(lasting(zktest.HoldReply))},
-		{"rules", "", "list what drop-reply and its like have asked for, and how often it hit", listRules},
-		{"await", "RULE [DURATION]", "wait until a rule has hit as often as it should; 10s at most", await},
-		{"remove", "RULE", "end a rule: its number, or all", remove},
+		{"rules", "", "list rules such as those of drop-reply, and how often each has matched", listRules},
+		{"await", "RULE [DURATION]", "wait until a rule has matched as often as requested; 10s at most", await},
+		{"remove", "RULE", "remove a rule: its number, or all", remove},
 
-		{"reap", "", "remove empty containers and nodes whose time to live is over", reap},
-		{"lose-watch", "PATH [WHO]", "forget watches on a path, which no real server does", loseWatch},
-		{"event", "KIND PATH [WHO]", "send an event that nothing has caused: created, deleted, changed, children", event},
+		{"reap", "", "remove empty containers and nodes whose time to live has elapsed", reap},
+		{"lose-watch", "PATH [WHO]", "drop watches on a path, which no real server does", loseWatch},
+		{"event", "KIND PATH [WHO]", "send an event without a cause: created, deleted, changed, children", event},
 		{"sequence", "PATH NUMBER", "set the number of the next sequential child", sequence},
-		{"zxid", "[NUMBER]", "tell or set the number of the last transaction", zxid},
+		{"zxid", "[NUMBER]", "show or set the number of the last transaction", zxid},
 
-		{"create", "PATH [DATA] [MODE]", "make a node: persistent, sequential, container", create},
+		{"create", "PATH [DATA] [MODE]", "create a node: persistent, sequential, container", create},
 		{"set", "PATH DATA", "set the data of a node", set},
 		{"delete", "PATH", "delete a node of any owner", remover((*zktest.Server).Delete)},
 		{"delete-all", "PATH", "delete a node and all below it", remover((*zktest.Server).DeleteAll)},
@@ -95,8 +95,8 @@ func init() { // in init, because help lists the commands
 
 		{"sessions", "", "list the live sessions with their nodes", sessions},
 		{"watchers", "PATH", "list the sessions that watch a path", watchers},
-		{"history", "[NUMBER]", "list the newest transactions; all without a number", history},
-		{"violations", "", "list what the server found wrong", violations},
+		{"history", "[NUMBER]", "list the latest transactions; all without a number", history},
+		{"violations", "", "list the violations that the server has found", violations},
 		{"addresses", "", "list the addresses", addresses},
 		{"help", "", "list the commands", help},
 		{"quit", "", "end", quit},
@@ -111,7 +111,7 @@ func (d *daemon) do(line string, reply func(any)) error {
 	}
 	i := slices.IndexFunc(commands, func(c command) bool { return c.name == words[0] })
 	if i < 0 {
-		return fmt.Errorf("no command %q: help lists them", words[0])
+		return fmt.Errorf("unknown command %q: help lists all commands", words[0])
 	}
 	c := commands[i]
 	least, most := c.arity()
@@ -149,7 +149,7 @@ func split(line string) ([]string, error) {
 		}
 		quoted, err := strconv.QuotedPrefix(rest)
 		if err != nil {
-			return nil, fmt.Errorf("bad quotes in %s: want a string of Go", rest)
+			return nil, fmt.Errorf("bad quotes in %s: want a Go string literal", rest)
 		}
 		word, err := strconv.Unquote(quoted)
 		if err != nil {
@@ -177,7 +177,7 @@ func (d *daemon) who(word string) (zktest.Who, error) {
 		return zktest.Who{}, noLabel(word)
 	}
 	if !slices.ContainsFunc(d.srv.Sessions(), func(s zktest.SessionInfo) bool { return s.ID == id }) {
-		return zktest.Who{}, fmt.Errorf("no session %s: the command sessions lists them", word)
+		return zktest.Who{}, fmt.Errorf("no session %s: the command sessions lists all sessions", word)
 	}
 	return zktest.Session(id), nil
 }

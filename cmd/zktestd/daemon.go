@@ -228,13 +228,13 @@ func (d *daemon) front(word string) (*zktest.Front, error) {
 	fronts := d.srv.Fronts()
 	n, err := strconv.Atoi(word)
 	if err != nil || n < 1 || n > len(fronts) || len(fronts) == 1 {
-		return nil, fmt.Errorf("no front %s: zktestd -fronts 3 has 1, 2 and 3", word)
+		return nil, fmt.Errorf("no front %s: with -fronts 3 there are 1, 2 and 3", word)
 	}
 	return fronts[n-1], nil
 }
 
 func noLabel(label string) error {
-	return fmt.Errorf("no listener is called %q: the command listen opens one", label)
+	return fmt.Errorf("no listener has the label %q: the command listen opens one", label)
 }
 
 // converse runs the commands read from in until it ends, and writes their answers to out.
@@ -291,7 +291,7 @@ func ours(handler http.Handler, listener net.Addr, flag string) http.Handler {
 			ip != nil && (own.IsUnspecified() || own.Equal(ip)):
 			handler.ServeHTTP(w, r)
 		default:
-			http.Error(w, fmt.Sprintf("error: host %q is not this server: want localhost, an address, or the name in -http",
+			http.Error(w, fmt.Sprintf("error: host %q is not allowed: want localhost, an address, or the name in -http",
 				r.Host), http.StatusForbidden)
 		}
 	})

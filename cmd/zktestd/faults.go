@@ -21,7 +21,7 @@ func restart(c *call) error {
 func listen(c *call) error {
 	label := c.args[0]
 	if _, err := strconv.ParseInt(label, 0, 64); err == nil || label == "all" || label == "" {
-		return fmt.Errorf("label %q: want a name that is no number and not all", label)
+		return fmt.Errorf("label %q: want a name other than all that is not a number", label)
 	}
 	x, err := c.listen(label, c.arg(1, "127.0.0.1:0"))
 	if err == nil {
@@ -139,7 +139,7 @@ func event(c *call) error {
 func sequence(c *call) error {
 	n, err := strconv.ParseInt(c.args[1], 0, 32)
 	if err != nil {
-		return fmt.Errorf("number %q: want one of 32 bits", c.args[1])
+		return fmt.Errorf("number %q: want a 32-bit number", c.args[1])
 	}
 	return at(c.args[0], c.srv.SetCversion(c.args[0], int32(n)))
 }

@@ -31,7 +31,7 @@ func history(c *call) error {
 	if len(c.args) > 0 {
 		n, err := strconv.Atoi(c.args[0])
 		if err != nil || n < 0 {
-			return fmt.Errorf("number %q: want how many transactions", c.args[0])
+			return fmt.Errorf("number %q: want a number of transactions", c.args[0])
 		}
 		list = list[max(0, len(list)-n):]
 	}

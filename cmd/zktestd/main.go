@@ -32,14 +32,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-const example = `zktestd is a ZooKeeper for tests. It keeps everything in memory and breaks on command.
+const example = `zktestd is a ZooKeeper server for tests. It keeps everything in memory, and injects faults on command.
 
   $ zktestd
   ready 127.0.0.1:40017
   expire all
   ok
 
-Each line of standard input is a command; "help" lists them. zktestd ends with its standard input.
+Each line of standard input is a command; "help" lists them. zktestd exits when its standard input ends.
 
 `
 
@@ -77,7 +77,7 @@ func run(args []string, in io.Reader, out, errs io.Writer, signals <-chan os.Sig
 	}
 	defer d.close()
 	if _, err := fmt.Fprintln(out, d.ready()); err != nil {
-		say(errs, "cannot say that it is ready: %v", err)
+		say(errs, "cannot report readiness: %v", err)
 		return 1
 	}
 	ended := make(chan struct{})
@@ -106,24 +106,24 @@ func parse(args []string, out io.Writer) (config, error) {
 	flags.SetOutput(io.Discard) // a single clear line is better
 	flags.StringVar(&c.addr, "addr", "127.0.0.1:0", "`address` to listen on; port 0 takes a free one")
 	flags.StringVar(&c.http, "http", "", "`address` on which commands can be posted over HTTP; none by default")
-	flags.BoolVar(&c.detached, "detached", false, "go on when standard input ends")
+	flags.BoolVar(&c.detached, "detached", false, "keep running when standard input ends")
 	flags.DurationVar(&c.tick, "tick", 2*time.Second, "unit of session expiry: sessions get 2 to 20 ticks")
 	flags.StringVar(&c.release, "release", string(zktest.Release39),
-		"`release` of ZooKeeper to be: 3.8, 3.9 or a number such as 3.9.2")
+		"`release` of ZooKeeper to emulate: 3.8, 3.9 or a number such as 3.9.2")
 	flags.BoolVar(&c.ttl, "ttl", false, "allow nodes with a time to live")
-	flags.IntVar(&c.fronts, "fronts", 1, "`number` of addresses, which clients take for an ensemble")
+	flags.IntVar(&c.fronts, "fronts", 1, "`number` of addresses, which clients see as an ensemble")
 	flags.IntVar(&c.maxBuffer, "max-buffer", 0, "longest request in `bytes`, as jute.maxbuffer; 0 is ZooKeeper's own")
-	flags.BoolVar(&c.quotas, "quotas", false, "refuse what exceeds a hard limit below /zookeeper/quota")
+	flags.BoolVar(&c.quotas, "quotas", false, "reject requests that exceed a hard limit below /zookeeper/quota")
 	flags.BoolVar(&c.reconfig, "reconfig", false, "allow the operation reconfig")
 	flags.StringVar(&c.sasl, "sasl", "", "`user:password` that may log in with SASL DIGEST-MD5")
 	flags.StringVar(&c.super, "super", "", "`user:password` that may do everything")
 	flags.StringVar(&c.requiredAuth, "require-auth", "",
-		"`scheme` in which clients must authenticate: digest, sasl or x509; or several, separated by commas")
-	flags.BoolVar(&c.noACLs, "no-acls", false, "let all clients do everything, as zookeeper.skipACL")
+		"`scheme` with which clients must authenticate: digest, sasl or x509; or several, separated by commas")
+	flags.BoolVar(&c.noACLs, "no-acls", false, "allow all clients to do everything, like zookeeper.skipACL")
 	flags.StringVar(&c.cert, "tls-cert", "", "PEM `file` with a certificate: all clients must speak TLS")
 	flags.StringVar(&c.key, "tls-key", "", "PEM `file` with the key of the certificate")
 	flags.StringVar(&c.clientCA, "tls-client-ca", "",
-		"PEM `file` with authorities: all clients must show a certificate, and are its subject in the scheme x509")
+		"PEM `file` with authorities: all clients must present a certificate, whose subject is their id in the scheme x509")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -135,7 +135,7 @@ func parse(args []string, out io.Writer) (config, error) {
 	case err == nil && (c.fronts < 1 || c.fronts%2 == 0):
 		err = fmt.Errorf("flag -fronts %d: want 1, 3, 5 or another odd number", c.fronts)
 	case err == nil && (c.cert == "") != (c.key == ""):
-		err = errors.New("flags -tls-cert and -tls-key: want both or none")
+		err = errors.New("flags -tls-cert and -tls-key: use both or neither")
 	case err == nil && c.clientCA != "" && c.cert == "":
 		err = errors.New("flag -tls-client-ca needs -tls-cert and -tls-key")
 	default:
@@ -204,7 +204,7 @@ func (c config) tls() (*tls.Config, error) {
 	}
 	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 	if !config.ClientCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("flag -tls-client-ca %s: no certificate in PEM form in it", c.clientCA)
+		return nil, fmt.Errorf("flag -tls-client-ca %s: it contains no PEM certificate", c.clientCA)
 	}
 	return config, nil
 }

@@ -177,7 +177,7 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 		{"-http nowhere:x", 1, "listen"},
 		{"-sasl joe", 1, "want user:password"},
 		{"-fronts 2", 2, "another odd number"},
-		{"-tls-cert a", 2, "want both or none"},
+		{"-tls-cert a", 2, "use both or neither"},
 		{"-tls-cert a -tls-key b", 1, "open a"},
 		{"-tls-client-ca a", 2, "needs -tls-cert and -tls-key"},
 	} {
@@ -206,24 +206,24 @@ func TestHelp_ListsAllCommands(t *testing.T) {
 func TestBadLines_AreExplained(t *testing.T) {
 	p := launch(t)
 	for line, why := range map[string]string{
-		"bogus":                    `no command "bogus": help lists them`,
+		"bogus":                    `unknown command "bogus": help lists all commands`,
 		"expire":                   "0 arguments: want expire WHO",
 		"freeze now":               "1 arguments: want freeze",
-		"expire 0x5":               "no session 0x5: the command sessions lists them",
-		"cut a":                    `no listener is called "a"`,
-		"stop a":                   `no listener is called "a"`,
-		"start a":                  `no listener is called "a"`,
-		"heal a":                   `no listener is called "a"`,
-		"refuse a":                 `no listener is called "a"`,
-		"accept a":                 `no listener is called "a"`,
-		"lose-watch /a b":          `no listener is called "b"`,
+		"expire 0x5":               "no session 0x5: the command sessions lists all sessions",
+		"cut a":                    `no listener has the label "a"`,
+		"stop a":                   `no listener has the label "a"`,
+		"start a":                  `no listener has the label "a"`,
+		"heal a":                   `no listener has the label "a"`,
+		"refuse a":                 `no listener has the label "a"`,
+		"accept a":                 `no listener has the label "a"`,
+		"lose-watch /a b":          `no listener has the label "b"`,
 		"stall all up":             "want to-server, from-server or both",
-		"stop 1":                   "no front 1: zktestd -fronts 3 has",
+		"stop 1":                   "no front 1: with -fronts 3 there are",
 		"lag a":                    "no front a",
 		"listen all":               "want a name",
 		"listen a nowhere:x":       "listen",
 		"drop-reply bogus":         "want one of closeSession",
-		"drop-reply create create": "no part of a RULE",
+		"drop-reply create create": "not part of a RULE",
 		"drop-reply path=(":        "error parsing regexp",
 		"drop-reply times=x":       "want a number from 1, or all",
 		"drop-reply times=0":       "want a number from 1, or all",
@@ -231,10 +231,10 @@ func TestBadLines_AreExplained(t *testing.T) {
 		"fail bogus":               "want a number below 0, or one of",
 		"latency -1s":              "want one such as 200ms",
 		"delay soon":               "want one such as 200ms",
-		"await 3":                  "no rule 3: the command rules lists them",
+		"await 3":                  "no rule 3: the command rules lists all rules",
 		"remove x":                 "no rule x",
 		"event gone /a":            "want created, deleted, changed or children",
-		"sequence /a many":         "want one of 32 bits",
+		"sequence /a many":         "want a 32-bit number",
 		"sequence /a 1":            "/a: no node (-101)",
 		"zxid x":                   "want one such as 12 or 0xc",
 		"create /a/b":              "/a/b: no node (-101)",
@@ -244,7 +244,7 @@ func TestBadLines_AreExplained(t *testing.T) {
 		"delete-all /a":            "/a: no node (-101)",
 		"get /a":                   "/a: no node (-101)",
 		"tree /a":                  "/a: no node (-101)",
-		"history x":                "want how many",
+		"history x":                "want a number of transactions",
 		`set /a "x`:                "bad quotes",
 	} {
 		p.fails(line, why)
@@ -376,7 +376,7 @@ func TestRules(t *testing.T) {
 	assert.Equal(t, "count setData times=all", list[4]["asked"])
 	assert.InDelta(t, 3, list[4]["hits"], 0)
 	assert.Equal(t, false, list[4]["done"])
-	p.fails("await 5 1ms", "rule 5 has hit 3 times in 1ms")
+	p.fails("await 5 1ms", "rule 5 has matched 3 times in 1ms")
 	p.do("remove 5")
 	p.do("await 5")
 	p.do("ignore")
@@ -549,7 +549,7 @@ func TestHTTP_TakesTheSameCommands(t *testing.T) {
 	assert.Equal(t, "{\"path\":\"/a\"}\nok\nok\n", text)
 	status, text = post(http.MethodPost, "bogus")
 	assert.Equal(t, http.StatusBadRequest, status)
-	assert.Contains(t, text, "error: no command")
+	assert.Contains(t, text, "error: unknown command")
 	status, text = post(http.MethodGet, "")
 	assert.Equal(t, http.StatusOK, status)
 	assert.Contains(t, text, "list the commands")

@@ -104,7 +104,7 @@ func (d *daemon) match(words []string) (m zktest.Match, err error) {
 				err = fmt.Errorf("times %q: want a number from 1, or all", value)
 			}
 		default:
-			err = fmt.Errorf("%q is no part of a RULE: want [OPERATION] [path=REGEXP] [from=WHO] [skip=N] [times=N|all]", word)
+			err = fmt.Errorf("%q is not part of a RULE: want [OPERATION] [path=REGEXP] [from=WHO] [skip=N] [times=N|all]", word)
 		}
 		if err != nil {
 			return m, err
@@ -174,7 +174,7 @@ func (d *daemon) rule(word string) (*rule, error) {
 	defer d.mu.Unlock()
 	n, err := strconv.Atoi(word)
 	if err != nil || n < 1 || n > len(d.rules) {
-		return nil, fmt.Errorf("no rule %s: the command rules lists them", word)
+		return nil, fmt.Errorf("no rule %s: the command rules lists all rules", word)
 	}
 	return d.rules[n-1], nil
 }
@@ -194,9 +194,9 @@ func await(c *call) error {
 	case <-r.Done():
 		return nil
 	case <-late.C:
-		return fmt.Errorf("rule %s has hit %d times in %v", c.args[0], r.Hits(), limit)
+		return fmt.Errorf("rule %s has matched %d times in %v", c.args[0], r.Hits(), limit)
 	case <-c.quit:
-		return errors.New("the server ends")
+		return errors.New("the server is stopping")
 	}
 }
 

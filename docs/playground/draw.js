@@ -242,7 +242,7 @@ export function drawStory(list, view) {
     time.textContent = (line.At / 1000).toFixed(2) + ' s';
     who.textContent = line.Who;
     what.textContent = line.Text;
-    if (/refuses|has lost its hold/.test(line.Text)) what.className = 'bad';
+    if (/rejects|loses its hold/.test(line.Text)) what.className = 'bad';
     item.append(time, who, what);
     return item;
   }));
@@ -253,7 +253,7 @@ export function verdict(view, rule) {
   const sum = (spans) => spans.reduce((all, s) => all + ((s.To === OPEN ? view.Now : s.To) - s.From), 0) / 1000;
   const spans = (key) => view.Lanes.flatMap((lane) => lane[key] ?? []);
   const never = {
-    semaphore: `Never more than ${view.Limit} leases.`, rwlock: 'Never a writer beside another holder.', election: 'Never two leaders.',
+    semaphore: `Never more than ${view.Limit} leases.`, rwlock: 'Never a writer together with another holder.', election: 'Never two leaders.',
   }[view.Recipe] ?? 'Never two holders.';
   const found = [conflicts(view) ? ['bad', `Two holders for ${sum(spans('Both')).toFixed(1)} s, by hand.`] : ['ok', never]];
   if (rule && ['mutex', 'election'].includes(view.Recipe)) {

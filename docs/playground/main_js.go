@@ -28,7 +28,7 @@ func main() {
 		"view": js.FuncOf(func(_ js.Value, args []js.Value) any {
 			text, err := json.Marshal(w.View(world.Moment(args[0].Float())))
 			if err != nil {
-				return `{"Fault":"the view cannot be encoded"}`
+				return `{"Fault":"cannot encode the view"}`
 			}
 			return string(text)
 		}),

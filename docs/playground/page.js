@@ -7,7 +7,7 @@ const $ = (id) => document.getElementById(id);
 
 // What a reader can do to a process. which reports whether the action applies to a lane of the view now.
 const ACTIONS = [
-  { key: 't', verb: 'take', name: (v) => ({ rwlock: 'Take, to write', semaphore: 'Take a lease', election: 'Take part' })[v.Recipe] ?? 'Take', which: (l) => l.State === 'idle' && !l.Frozen },
+  { key: 't', verb: 'take', name: (v) => ({ rwlock: 'Take to write', semaphore: 'Take a lease', election: 'Take part' })[v.Recipe] ?? 'Take', which: (l) => l.State === 'idle' && !l.Frozen },
   { key: 'y', verb: 'read', name: () => 'Read', only: (v) => v.Recipe === 'rwlock', which: (l) => l.State === 'idle' && !l.Frozen },
   { key: 'g', verb: 'release', name: (v, l) => l.State === 'waits' ? 'Give up' : 'Give back', which: (l) => ['waits', 'holds', 'reads'].includes(l.State) && !l.Frozen },
   { key: 'c', verb: (l) => l.Cut ? 'heal' : 'cut', name: (v, l) => l.Cut ? 'Connect again' : 'Cut off', which: (l) => l.State !== 'stopped' },
@@ -15,7 +15,7 @@ const ACTIONS = [
   { key: 'f', verb: (l) => l.Frozen ? 'wake' : 'freeze', name: (v, l) => l.Frozen ? 'Wake from freeze' : 'Freeze', which: (l) => l.State !== 'stopped' },
   { key: 'e', verb: 'expire', name: () => 'Expire session', which: (l) => l.Expires > 0 && l.State !== 'stopped' },
   { key: 'd', verb: 'delete', name: () => 'Delete its node', which: (l, v) => (v.Queue ?? []).some((c) => c.Name === l.Name) },
-  { key: 's', verb: (l) => l.State === 'stopped' ? 'start' : 'stop', name: (v, l) => l.State === 'stopped' ? 'Start' : 'Stop in order', which: () => true },
+  { key: 's', verb: (l) => l.State === 'stopped' ? 'start' : 'stop', name: (v, l) => l.State === 'stopped' ? 'Start' : 'Stop cleanly', which: () => true },
   { key: 'k', verb: 'kill', name: () => 'Kill', which: (l) => l.State !== 'stopped' },
 ];
 
@@ -30,7 +30,7 @@ async function begin() {
   page.end = Number(page.link.get('end')) || Infinity;
   const scene = [...$('scenes').children].find((a) => a.hash.slice(1) === page.link.toString() || a.hash === location.hash || !location.hash && a === $('scenes').firstElementChild);
   for (const a of $('scenes').children) a.toggleAttribute('aria-current', a === scene);
-  $('sentence').textContent = scene ? scene.querySelector('span').textContent : 'A world of your own. Choose a process, and do something to it.';
+  $('sentence').textContent = scene ? scene.querySelector('span').textContent : 'Your own scenario. Choose a process, and do something to it.';
   $('recipe').value = page.link.get('recipe') || 'mutex';
   $('n').value = page.link.get('n') || 4;
   $('limit').value = page.link.get('limit') || 2;
@@ -87,7 +87,7 @@ function show() {
   drawHands();
   drawVerdict();
   $('clock').value = (page.world.now / 1000).toFixed(1) + ' s';
-  if (page.view.Fault) $('said').textContent = 'The server has found a fault: ' + page.view.Fault;
+  if (page.view.Fault) $('said').textContent = 'The server has found a violation: ' + page.view.Fault;
   page.dirty = false;
 }
 
@@ -185,7 +185,7 @@ function frame(at) {
     if (to >= page.end) {
       page.end = Infinity;
       play(false);
-      $('said').textContent = 'Play continues from here. Now it is up to you.';
+      $('said').textContent = 'Playback continues from here. Now it is up to you.';
     }
     show();
   } else if (page.dirty) {
@@ -214,7 +214,7 @@ $('restart').onclick = begin;
 $('copy').onclick = async () => {
   try {
     await navigator.clipboard.writeText(location.href);
-    $('said').textContent = 'The link is copied. It plays what you have done.';
+    $('said').textContent = 'Link copied. It replays what you have done.';
   } catch {
     $('said').textContent = 'The address of this page is the link.';
   }

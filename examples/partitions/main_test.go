@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -29,14 +28,6 @@ func TestRun_TellsTheStory(t *testing.T) {
 		require.NotContains(t, frozen, "ben")
 		_, afterCrash, _ := strings.Cut(out.String(), "-- cleo crashes")
 		require.NotContains(t, afterCrash, "s  cleo ")
-	})
-}
-
-func TestRun_Interrupted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, context.Canceled)
-		defer cancel()
-		require.NoError(t, run(ctx, nil, &bytes.Buffer{}))
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,14 +24,6 @@ func TestRun_TellsTheStory(t *testing.T) {
 		_, afterCrash, _ := strings.Cut(out.String(), "-- ben crashes")
 		require.NotContains(t, afterCrash, "s  ben ")
 		require.NotContains(t, out.String(), "fails")
-	})
-}
-
-func TestRun_Interrupted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, context.Canceled)
-		defer cancel()
-		require.NoError(t, run(ctx, nil, &bytes.Buffer{}))
 	})
 }
 

@@ -66,7 +66,8 @@ func TestRandom(t *testing.T) {
 		require.Positive(t, holds)
 		half, last := memory[len(memory)/2], memory[len(memory)-1]
 		t.Logf(
-			"%s: %d actions in %.0f s of the page's clock, %d of them of use, %d holds seen, %d writes refused; the program has %.1f MB at half time, and %.1f MB at the end",
+			"%s: %d actions in %.0f s of the page's clock, %d of them of use, %d holds seen, %d writes refused; "+
+				"the program has %.1f MB at half time, and %.1f MB at the end",
 			recipe, actions, virtual, done, holds, refused, float64(half)/1e6, float64(last)/1e6)
 		if len(memory) > 20 {
 			require.LessOrEqual(t, last, half+half/8, "memory grows: %v", memory)

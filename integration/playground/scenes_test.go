@@ -170,7 +170,7 @@ var pictures = map[string]string{"The partition": "the-partition", "Curator’s 
 // verdicts are what the page reports at the end of the scenes that involve more than a lock.
 var verdicts = map[string]string{
 	"Curator’s rule":       "Never two holders. Two holders for 3.0 s by Curator’s rule.",
-	"Readers and a writer": "Never a writer beside another holder.",
+	"Readers and a writer": "Never a writer together with another holder.",
 	"A semaphore":          "Never more than 2 leases.",
 	"An election":          "Never two leaders.",
 }

@@ -124,7 +124,7 @@ func TestPage_HostileNames(t *testing.T) {
 		p.fits(fmt.Sprint("hostile-open-", width))
 		for i := range hostile {
 			p.click(fmt.Sprintf(".queue:nth-child(%d) .foreign button", i+1))
-			p.shows("#doomed", "is of no known recipe, at")
+			p.shows("#doomed", "is not of a known recipe, at")
 			require.True(t, browser.Evaluate[bool](p.Tab, `document.getElementById('break').scrollTop === 0`),
 				"the dialog does not show its beginning")
 			p.fits(fmt.Sprint("hostile-break-", i, "-", width))

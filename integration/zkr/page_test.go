@@ -187,7 +187,7 @@ func TestPage_InABrowser(t *testing.T) {
 	}
 	p.fill("key", "no key")
 	p.Do(chromedp.Focus("#key"), chromedp.KeyEvent(kb.Enter)) // it asks, and does not cancel
-	p.shows("#refused", "not the key")
+	p.shows("#refused", "does not contain the key")
 	p.Do(chromedp.Sleep(1100 * time.Millisecond)) // after a wrong key, no other is accepted for a second
 	p.fill("key", key)
 	p.fill("reason", "a test")
@@ -238,7 +238,7 @@ func TestPage_InABrowser(t *testing.T) {
 	require.NoError(t, server.Kill())
 	p.shows("#state", "no connection to ZooKeeper")
 	p.shows("#detail", "connection refused")
-	p.shows("#detail", "The page shows what was there")
+	p.shows("#detail", "The page shows the state of")
 	kill()
 	p.shows("#state", "no connection to zkr")
 	q.shows("#state", "no connection to ZooKeeper")

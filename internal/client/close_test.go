@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// The server never answers that the session is closed, so a timer ends the connection and fails the calls. Close returns
-// after their tracers have.
+// The server never answers that the session is closed, so a timer ends the connection and fails the calls. Close
+// returns after their tracers have.
 func TestClose_Unanswered_TracersHaveReturned(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var closed atomic.Bool

@@ -198,7 +198,7 @@ func (c *core) Ended(why *zkrecipes.LostError, last lifetime.Report) {
 	case why.Reason == zkrecipes.LossExpired && last.WasUp:
 		c.lastErr = fmt.Errorf("connection to %s: the session has expired", last.Server)
 	case why.Reason == zkrecipes.LossExpired:
-		c.lastErr = fmt.Errorf("connect to %s: the server has ended the new session at once", last.Server)
+		c.lastErr = fmt.Errorf("connect to %s: the server ended the new session immediately", last.Server)
 	}
 	c.broadcast()
 	c.mu.Unlock()

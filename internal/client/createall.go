@@ -93,7 +93,7 @@ func (c *Client) wasMade(
 	case err == nil && !bytes.Equal(now, data):
 		return false, &session.OpError{
 			Op: "create", Path: path,
-			Err: errors.New("there is a node with other data: another client has made or changed it"),
+			Err: errors.New("the node exists with different data: another client created or changed it"),
 		}
 	case !errors.Is(err, zk.ErrNoNode):
 		return err == nil, err
@@ -103,7 +103,7 @@ func (c *Client) wasMade(
 	if behind != tried.ID() && !expired {
 		return false, &session.OpError{
 			Op: "create", Path: path,
-			Err: errors.New("its session was lost, and the node may still come to exist"),
+			Err: errors.New("its session was lost, and the node may still be created"),
 		}
 	}
 	for above := paths.Parent(c.Abs(path)); ; above = paths.Parent(above) { // the root exists
@@ -121,7 +121,7 @@ func (c *Client) wasMade(
 		case exists:
 			return false, &session.OpError{
 				Op: "create", Path: path,
-				Err: errors.New("there is no node now: it may have been made, and deleted since"),
+				Err: errors.New("the node does not exist now: it may have been created and deleted since"),
 			}
 		}
 	}

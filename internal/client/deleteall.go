@@ -26,7 +26,7 @@ func (c *Client) DeleteAll(ctx context.Context, path string, keepTop bool) error
 		return err
 	}
 	if abs := c.Abs(path); abs == "/" || abs == "/zookeeper" {
-		return fmt.Errorf("%s of %s: servers keep nodes of their own below %s: name a node below it", op, path, abs)
+		return fmt.Errorf("%s of %s: the servers keep their own nodes below %s: want a path below it", op, path, abs)
 	}
 	if !keepTop {
 		return c.clear(ctx, []string{path})

@@ -51,7 +51,7 @@ func TestDeleteAll_OfARoot(t *testing.T) {
 		sent := srv.Intercept(zktest.Match{From: trial.Ours, Times: -1}, zktest.Proceed())
 		for _, path := range []string{"/", "/zookeeper"} {
 			for _, opts := range [][]conn.DeleteAllOption{nil, {conn.WithKeepTop()}} {
-				require.ErrorContains(t, c.DeleteAll(t.Context(), path, opts...), "nodes of their own")
+				require.ErrorContains(t, c.DeleteAll(t.Context(), path, opts...), "keep their own nodes")
 			}
 		}
 		require.ErrorContains(t, c.DeleteAll(t.Context(), "/app", nil), "option 0 is nil")

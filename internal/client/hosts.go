@@ -92,15 +92,15 @@ func (h *hosts) ask(ctx context.Context, limit time.Duration) error {
 	h.failed = err != nil
 	h.mu.Unlock()
 	if len(names) > 0 && !sameNames(names, was) {
-		h.log.Info("zookeeper: the servers are others now", "source", h.source.Name, "servers", listed(names),
+		h.log.Info("zookeeper: the list of servers has changed", "source", h.source.Name, "servers", listed(names),
 			"were", listed(was))
 	}
 	switch {
 	case err == nil || failed:
 	case len(names) > 0:
-		h.log.Warn("zookeeper: a part of the servers cannot be used", "source", h.source.Name, "error", err)
+		h.log.Warn("zookeeper: some servers cannot be used", "source", h.source.Name, "error", err)
 	case len(was) > 0:
-		h.log.Warn("zookeeper: cannot ask for the servers, the last ones stay", "source", h.source.Name, "error", err)
+		h.log.Warn("zookeeper: cannot look up the servers, keeping the previous ones", "source", h.source.Name, "error", err)
 	}
 	return err
 }
@@ -262,7 +262,7 @@ func (h *hosts) requireAddress(ctx context.Context, asking time.Duration) error 
 		if sourceErr != nil {
 			errs = append(errs, sourceErr)
 		}
-		err := fmt.Errorf("no server name resolves: %w", errors.Join(errs...))
+		err := fmt.Errorf("none of the server names resolves: %w", errors.Join(errs...))
 		if slices.ContainsFunc(errs, isResolverFault) {
 			missing = time.Now()
 		} else if time.Since(missing) >= patience {

@@ -235,7 +235,7 @@ func TestLookup_NothingFound_IsAnErrorOfOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took := trial.After(func() {
 			_, err := tryOpen(t.Context(), &names{}, &network{}, "zk1:2181", "zk2:2181")
-			require.EqualError(t, err, "no server name resolves: lookup : no such host\nlookup : no such host")
+			require.EqualError(t, err, "none of the server names resolves: lookup : no such host\nlookup : no such host")
 		})
 		require.Equal(t, 5*time.Second, took)
 	})

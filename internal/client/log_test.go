@@ -81,17 +81,19 @@ func TestLog_ThroughAnOutage(t *testing.T) {
 		lines := out.written(srv, s.ID())
 		for i := range lines {
 			lines[i] = strings.ReplaceAll(lines[i], fmt.Sprintf("0x%x", next.ID()), "NEXT")
-			lines[i] = brokenPipe.ReplaceAllString(lines[i], "the server hung up: EOF") // a request may find out first
+			// A request may find out first.
+			lines[i] = brokenPipe.ReplaceAllString(lines[i], "the server closed the connection: EOF")
 		}
 		require.Equal(t, []string{
 			"INFO zookeeper: connected server=SERVER session=SESSION timeout=10s was=connecting lasted=0s",
 			"INFO zookeeper: suspended server=SERVER session=SESSION holds=1 left=" + left.String() +
-				" error=the server hung up: EOF was=connected lasted=5s",
+				" error=the server closed the connection: EOF was=connected lasted=5s",
 			"INFO zookeeper: cannot connect server=SERVER error=connection refused attempts=1 for=0s",
 			"INFO zookeeper: cannot connect server=SERVER error=connection refused attempts=2 for=1s",
 			"INFO zookeeper: cannot connect server=SERVER error=connection refused attempts=4 for=3s",
 			"INFO zookeeper: connected server=SERVER session=SESSION timeout=10s was=suspended lasted=5s",
-			"INFO zookeeper: suspended server=SERVER session=SESSION holds=1 left=5.954s error=the server hung up: EOF was=connected lasted=59.001s",
+			"INFO zookeeper: suspended server=SERVER session=SESSION holds=1 left=5.954s error=the server closed the " +
+				"connection: EOF was=connected lasted=59.001s",
 			"WARN zookeeper: session lost server=SERVER session=SESSION reason=expired was=suspended lasted=0s",
 			"INFO zookeeper: connected server=SERVER session=NEXT timeout=10s was=lost lasted=0s",
 			"INFO zookeeper: closed server=SERVER session=NEXT reason=closed was=connected lasted=1s",
@@ -154,7 +156,8 @@ func TestLog_ServerThatDoesNotAnswer(t *testing.T) {
 			conn.WithSessionTimeout(trial.Timeout), conn.WithLogger(slog.New(out)))
 		require.ErrorIs(t, err, trial.ErrTooLong)
 		require.Contains(t, out.written(srv, 0)[0],
-			"cannot connect server=SERVER error=no session within 1.667s: the server accepted the connection and did not answer attempts=1")
+			"cannot connect server=SERVER error=no session within 1.667s: "+
+				"the server accepted the connection and did not answer attempts=1")
 	})
 }
 
@@ -181,7 +184,8 @@ func TestLog_SilentServer_SaysWhatWasMissed(t *testing.T) {
 				require.Contains(t, lines, tt.says)
 				require.Contains(t, lines, "error=no connection within 1.667s attempts=1")
 				require.Contains(t, lines,
-					"WARN zookeeper: session lost server=SERVER session=SESSION reason=deadline error=nothing answered for a whole session timeout was=suspended lasted=")
+					"WARN zookeeper: session lost server=SERVER session=SESSION reason=deadline error=no answer for a whole session "+
+						"timeout was=suspended lasted=")
 				srv.Heal(trial.Ours)
 			})
 		})
@@ -224,7 +228,7 @@ func TestLog_OldSessionThatCannotBeClosed(t *testing.T) {
 		srv.Up()
 		trial.Live(t, c)
 		require.Contains(t, out.written(srv, s.ID()),
-			"DEBUG zookeeper: could not close an old session, its nodes stay until it expires "+
+			"DEBUG zookeeper: could not close an old session, its nodes remain until it expires "+
 				"session=SESSION error=SERVER: connection refused")
 	})
 }
@@ -248,8 +252,8 @@ func TestLog_ProofRefused(t *testing.T) {
 			}
 		}
 		require.Equal(t, []string{
-			"DEBUG zookeeper: sync error=the server throttles requests (-127)",
-			"DEBUG zookeeper: barrier error=the server throttles requests (-127)",
+			"DEBUG zookeeper: sync error=the server is throttling requests (-127)",
+			"DEBUG zookeeper: barrier error=the server is throttling requests (-127)",
 		}, told)
 	})
 }
@@ -257,8 +261,9 @@ func TestLog_ProofRefused(t *testing.T) {
 // Parents are left behind on a server without containers, and the log reports it.
 func TestLog_ServerWithoutContainers(t *testing.T) {
 	for says, opt := range map[string]zktest.Option{
-		"INFO zookeeper: the server has no containers":                             zktest.WithoutContainers(),
-		"WARN zookeeper: three connections in a row ended under createContainer: ": zktest.WithDeviations(zktest.HangsUpOnContainers),
+		"INFO zookeeper: the server does not support containers": zktest.WithoutContainers(),
+		"WARN zookeeper: three connections in a row ended during createContainer: " +
+			"": zktest.WithDeviations(zktest.HangsUpOnContainers),
 	} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			out := newCapture(slog.LevelInfo)
@@ -278,7 +283,7 @@ func TestLog_ChrootThatIsMade(t *testing.T) {
 		require.NoError(t, c.CreateAll(t.Context(), "/config/a", nil))
 		require.NoError(t, c.CreateAll(t.Context(), "/other/b", nil))
 		made := slices.DeleteFunc(out.written(srv, 0), func(line string) bool { return !strings.Contains(line, "chroot") })
-		require.Equal(t, []string{"INFO zookeeper: the chroot did not exist and was made path=/apps/mine"}, made)
+		require.Equal(t, []string{"INFO zookeeper: the chroot did not exist and was created path=/apps/mine"}, made)
 	})
 }
 

@@ -43,7 +43,7 @@ func (c *core) followMembers() {
 func (c *core) takeMembers(config []byte) {
 	version, servers, err := c.opts.Members(config)
 	if err != nil {
-		c.opts.Log.Warn("zookeeper: a part of the servers cannot be used", "source", configPath, "error", err)
+		c.opts.Log.Warn("zookeeper: some servers cannot be used", "source", configPath, "error", err)
 	}
 	h := c.hosts
 	judged := h.judge(servers)
@@ -65,10 +65,10 @@ func (c *core) takeMembers(config []byte) {
 	h.mu.Unlock()
 	switch {
 	case version < newest && len(servers) > 0:
-		c.opts.Log.Warn("zookeeper: an older configuration of the ensemble is ignored", "path", configPath,
+		c.opts.Log.Warn("zookeeper: ignored an outdated configuration of the ensemble", "path", configPath,
 			"version", version, "newest", newest)
 	case fresh && !sameNames(servers, was):
-		c.opts.Log.Info("zookeeper: the servers are others now", "source", configPath, "servers", listed(servers),
+		c.opts.Log.Info("zookeeper: the list of servers has changed", "source", configPath, "servers", listed(servers),
 			"were", listed(was))
 	}
 }

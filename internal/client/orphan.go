@@ -53,7 +53,7 @@ func (c *core) closeOrphan(ctx context.Context, left orphan) {
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", server, err))
 	}
-	c.opts.Log.Debug("zookeeper: could not close an old session, its nodes stay until it expires",
+	c.opts.Log.Debug("zookeeper: could not close an old session, its nodes remain until it expires",
 		"session", fmt.Sprintf("0x%x", uint64(left.id)), "error", errors.Join(errs...))
 }
 

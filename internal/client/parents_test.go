@@ -114,13 +114,13 @@ func TestCreateAll_ReplyLost_AnotherClientMeddles(t *testing.T) {
 			func(srv *zktest.Server) error { _, err := srv.Create(path, []byte("1"), 0); return err }, "",
 		},
 		{
-			"other data", zktest.DropRequest(),
+			"different data", zktest.DropRequest(),
 			func(srv *zktest.Server) error { _, err := srv.Create(path, []byte("2"), 0); return err },
-			"there is a node with other data",
+			"the node exists with different data",
 		},
 		{
 			"changed", zktest.DropReply(), func(srv *zktest.Server) error { return srv.Set(path, []byte("2")) },
-			"there is a node with other data",
+			"the node exists with different data",
 		},
 		{"deleted", zktest.DropReply(), func(srv *zktest.Server) error { return srv.Delete(path) }, "deleted since"},
 		{"deleted with its parent", zktest.DropReply(), func(srv *zktest.Server) error {

@@ -94,7 +94,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 		switch {
 		case err == nil && zxid <= 0: // the fencing token would be worthless
 			return c.abandon(&session.OpError{Op: "create", Path: paths[0], Err: fmt.Errorf(
-				"%w: it answers a create with the zxid %d, which must be the czxid of the node", zkrecipes.ErrUnsupportedServer,
+				"%w: it answered a create with the zxid %d, which must be the czxid of the node", zkrecipes.ErrUnsupportedServer,
 				zxid)})
 		case err == nil:
 			return c.made(p.newNode(s, paths, zxid))

@@ -396,7 +396,7 @@ func TestRemove_Backoff(t *testing.T) {
 			pause = min(pause*3/2, 5*time.Second)
 		}
 		synctest.Wait() // a separate goroutine writes the log
-		require.NotContains(t, log.String(), "not allowed")
+		require.NotContains(t, log.String(), "not authorized")
 	})
 }
 

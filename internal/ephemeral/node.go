@@ -222,7 +222,7 @@ func (p *Parent) untilDone(ctx context.Context, f func() error) {
 		}
 		if errors.Is(err, zk.ErrNoAuth) && !logged {
 			logged = true
-			p.Client.Logger().Warn("zookeeper: not allowed to remove our node: others wait for it until this session ends",
+			p.Client.Logger().Warn("zookeeper: not authorized to delete our node: others wait for it until this session ends",
 				"path", p.Path, "error", err)
 		}
 		if pauses == nil {

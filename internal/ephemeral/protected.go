@@ -25,7 +25,7 @@ func CreateProtected(
 	slash := strings.LastIndexByte(path, '/')
 	name := path[slash+1:]
 	if name == "" {
-		return "", &session.OpError{Op: "create", Path: path, Err: errors.New("want the path of a node that has a name")}
+		return "", &session.OpError{Op: "create", Path: path, Err: errors.New("the path must end in the name of a node")}
 	}
 	p := &Parent{Client: c, Path: path[:max(slash, 1)], Given: true, ACL: acl, Lasting: flags&zk.FlagEphemeral == 0}
 	want := Spec{Kind: name, Data: data}

@@ -90,7 +90,7 @@ func (t *Turn) isInDoubt() bool {
 func (t *Turn) isUnwatched() bool { return t.Watch == nil && t.Since != nil }
 
 // confirm checks that the node still exists, and watches it. The answer is as recent as the leader's state when confirm
-// was called, even if another server gives it. It uses exists, which needs no read permission.
+// was called, even if another server gives it. It uses exists, which needs no read permission before 3.8.4 and 3.9.2.
 func (t *Turn) confirm(ctx context.Context) error {
 	if t.Watch.SaysDeleted() {
 		return ephemeral.ErrGone
@@ -328,7 +328,7 @@ func (sh *share) Release(ctx context.Context) error {
 	}
 	// A context that descends from the hold has ended with it, which is not an error.
 	if err := n.WaitRemoved(ctx); err != nil && !errors.Is(err, zkrecipes.ErrReleased) {
-		return &session.OpError{Op: "release", Path: sh.Path(), Err: fmt.Errorf("the removal goes on: %w", err)}
+		return &session.OpError{Op: "release", Path: sh.Path(), Err: fmt.Errorf("the node is still being deleted: %w", err)}
 	}
 	return nil
 }

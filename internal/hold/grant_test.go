@@ -144,7 +144,8 @@ func TestLoss_IsLoggedOnce(t *testing.T) {
 		}, "level=WARN msg=\"zookeeper: hold lost\" path=PATH token=TOKEN reason=deadline held=HELD session=SESSION"},
 		"client closed": {func(_ *zktest.Server, _ *zkrecipes.Hold, g *Grant) {
 			_ = g.Node.Parent.Client.Close() // never fails
-		}, "level=INFO msg=\"zookeeper: hold lost\" path=PATH token=TOKEN reason=closed held=1m0s session=SESSION error=\"client closed\""},
+		}, "level=INFO msg=\"zookeeper: hold lost\" path=PATH token=TOKEN reason=closed held=1m0s session=SESSION " +
+			"error=\"client closed\""},
 		"released": {func(_ *zktest.Server, h *zkrecipes.Hold, _ *Grant) {
 			_ = h.Release(context.Background())
 		}, ""},

@@ -20,7 +20,7 @@ func TxnOfAll(ctx context.Context, holds []*zkrecipes.Hold, ops ...zkrecipes.Op)
 		shares[i] = shareOf(h.Context())
 		first, c := shares[0].through.Client, shares[i].through.Client
 		if !first.Same(c) || first.Rel(c.Abs(h.Path())) == "" {
-			return nil, fmt.Errorf("transaction: %s and %s: want locks of one client", holds[0].Path(), h.Path())
+			return nil, fmt.Errorf("transaction: %s and %s: want locks of the same client", holds[0].Path(), h.Path())
 		}
 	}
 	return guarded(ctx, shares, ops)

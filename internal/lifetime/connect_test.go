@@ -227,7 +227,7 @@ func TestDial_ServerExpiresEachNewSession_IsSaid(t *testing.T) {
 		_, err := conn.Dial(trial.Within(t, time.Minute), srv.Addr(), conn.WithDialer(srv.DialAs(trial.Label)))
 		require.ErrorIs(t, err, trial.ErrTooLong)
 		require.NotErrorIs(t, err, zkrecipes.ErrLost)
-		require.ErrorContains(t, err, "(connect to "+srv.Addr()+": the server has ended the new session at once)")
+		require.ErrorContains(t, err, "(connect to "+srv.Addr()+": the server ended the new session immediately)")
 	})
 }
 

@@ -59,9 +59,9 @@ func (q *queued) Close() error {
 	return q.Conn.Close()
 }
 
-// TestReconnect_MoreClientsThanTheServerTakesInTime: all connections are cut, and the server needs more than three times
-// the connect timeout to take all clients back. If each client always left after that and came back, the server would
-// serve clients that have left, forever.
+// TestReconnect_MoreClientsThanTheServerTakesInTime: all connections are cut, and the server needs more than three
+// times the connect timeout to take all clients back. If each client always left after that and came back, the server
+// would serve clients that have left, forever.
 func TestReconnect_MoreClientsThanTheServerTakesInTime(t *testing.T) {
 	const many, takes = 60, 100 * time.Millisecond
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -90,10 +90,14 @@ func TestConnect_SilentServers_GetMoreTime(t *testing.T) {
 		opts    []conn.Option
 		want    []time.Duration
 	}{
-		"alone":               {"10.0.0.1", nil, []time.Duration{sixth, 2 * sixth, 4 * sixth, 4 * sixth}},
-		"another refuses":     {"10.0.0.1,10.0.0.2", nil, []time.Duration{sixth, sixth, sixth, sixth}},
-		"with a given bound":  {"10.0.0.1", []conn.Option{conn.WithConnectTimeout(sixth)}, []time.Duration{sixth, sixth, sixth, sixth}},
-		"with a longer bound": {"10.0.0.1", []conn.Option{conn.WithConnectTimeout(time.Minute)}, []time.Duration{time.Minute}},
+		"alone":           {"10.0.0.1", nil, []time.Duration{sixth, 2 * sixth, 4 * sixth, 4 * sixth}},
+		"another refuses": {"10.0.0.1,10.0.0.2", nil, []time.Duration{sixth, sixth, sixth, sixth}},
+		"with a given bound": {
+			"10.0.0.1", []conn.Option{conn.WithConnectTimeout(sixth)}, []time.Duration{sixth, sixth, sixth, sixth},
+		},
+		"with a longer bound": {
+			"10.0.0.1", []conn.Option{conn.WithConnectTimeout(time.Minute)}, []time.Duration{time.Minute},
+		},
 	} {
 		trial.Run(t, func(t *testing.T, _ *zktest.Server) {
 			var told attempts

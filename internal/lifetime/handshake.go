@@ -90,7 +90,8 @@ func (l *Lifetime) identify(id int64, password []byte) bool {
 	}
 	l.mu.Unlock()
 	if !ours {
-		l.end(lost(zkrecipes.LossExpired, time.Now(), fmt.Errorf("the server gave another session, 0x%x", uint64(id))))
+		l.end(lost(zkrecipes.LossExpired, time.Now(),
+			fmt.Errorf("the server answered with another session, 0x%x", uint64(id))))
 	}
 	return ours
 }
@@ -112,8 +113,8 @@ func (l *Lifetime) takeGrant(sent time.Time, timeout time.Duration) bool {
 	notices.deliver()
 	if hopeless {
 		l.end(lost(zkrecipes.LossDeadline, now,
-			fmt.Errorf("a session of %v was resumed with %v, so that it cannot be proven: "+
-				"give all servers the same limits of the session timeout, and the client WithTickTime", least, timeout)))
+			fmt.Errorf("a session with a timeout of %v was resumed with %v, and can no longer be proven alive: "+
+				"configure the same session timeout limits on all servers, and set WithTickTime", least, timeout)))
 		return false
 	}
 	if first {

@@ -62,7 +62,7 @@ func (l *Lifetime) heartbeat(now time.Time) time.Time {
 
 	if !now.Before(step.Silent) {
 		l.end(lost(zkrecipes.LossDeadline, step.Silent,
-			link.Overdue(errors.New("nothing answered for a whole session timeout"), planned, now)))
+			link.Overdue(errors.New("no answer for a whole session timeout"), planned, now)))
 		return now
 	}
 	if step.Drop {

@@ -43,7 +43,8 @@ func (o linkOwner) Answered(op, code int32, sent, at time.Time) {
 // TooLarge returns the error for a reply of size bytes if that is too large, otherwise nil.
 func (o linkOwner) TooLarge(size int) error {
 	if most := o.opts.MaxReply; size > most {
-		return fmt.Errorf("%w: a reply of %d bytes, of at most %d (WithMaxReplySize)", zkrecipes.ErrTooLarge, size, most)
+		return fmt.Errorf("%w: a reply of %d bytes exceeds the limit of %d (WithMaxReplySize)",
+			zkrecipes.ErrTooLarge, size, most)
 	}
 	return nil
 }

@@ -666,29 +666,6 @@ func TestReconnect_ServersRefuseForLong_TheZxidIsKept(t *testing.T) {
 	})
 }
 
-// Sessions that end soon after they came up cost pauses. Once a session has lasted, the next one begins immediately
-// again.
-func TestReconnect_AfterASessionThatLasted_CostsNoPause(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		c := trial.Dial(t, srv, trial.EverySecond)
-		next := func() time.Duration {
-			s := trial.Live(t, c)
-			srv.Expire(s.ID())
-			<-s.Done()
-			return trial.After(func() { trial.Live(t, c) })
-		}
-		require.Zero(t, next(), "the first brief session may be chance")
-		for range 3 {
-			require.Equal(t, time.Second, next())
-		}
-		for range 2 {
-			time.Sleep(trial.Timeout + time.Second)
-			require.Zero(t, next())
-		}
-		require.Zero(t, next(), "a brief one after one that lasted")
-	})
-}
-
 // A connection that is idle after the handshake stays, although its first ping is sent later than an attempt to connect
 // may take. If the server sends nothing from the handshake on, the connection ends after two thirds of the timeout.
 func TestConnection_SilentSinceTheHandshake(t *testing.T) {

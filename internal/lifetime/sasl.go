@@ -39,7 +39,7 @@ func (l *Lifetime) startExchange(server Server) (*exchange, error) {
 
 // errStale reports that a server has refused an exchange whose mechanism keeps something, such as a ticket. What it
 // keeps may have been made for a previous key, so this does not count as a refusal yet: serve tries again.
-var errStale = errors.New("the server refuses what the mechanism has kept")
+var errStale = errors.New("the server rejected the cached credentials")
 
 // mostSteps bounds an exchange. Kerberos needs three.
 const mostSteps = 10
@@ -64,7 +64,7 @@ func (l *Lifetime) exchange(c *link.Connection, who *exchange) error {
 					return failed(fmt.Errorf("%w (%d)", errStale, code))
 				}
 			}
-			return fmt.Errorf("%w: sasl %v (%d): the server's log says why", zkrecipes.ErrAuthFailed, l.opts.SASL, code)
+			return fmt.Errorf("%w: sasl %v (%d): see the server's log", zkrecipes.ErrAuthFailed, l.opts.SASL, code)
 		}
 		var done bool
 		if token, done, err = who.Step(answer); err != nil {
@@ -74,5 +74,5 @@ func (l *Lifetime) exchange(c *link.Connection, who *exchange) error {
 			return nil
 		}
 	}
-	return failed(errors.New("the server ends the exchange not even after ten steps"))
+	return failed(errors.New("the server did not finish the exchange within ten steps"))
 }

@@ -167,11 +167,12 @@ func (c *Connection) Serve(shakeHands func() error) error {
 func (c *Connection) endedBecause(err error) error {
 	switch {
 	case c.up.Load():
-		return fmt.Errorf("the server hung up: %w", err)
+		return fmt.Errorf("the server closed the connection: %w", err)
 	case beneathTLS(c.conn) != c.conn:
-		return fmt.Errorf("the server hung up without an answer: %w (it may be starting)", err)
+		return fmt.Errorf("the server closed the connection without an answer: %w (it may be starting)", err)
 	default:
-		return fmt.Errorf("the server hung up without an answer: %w (it may be starting, or is this a TLS port? see WithTLS)",
+		return fmt.Errorf("the server closed the connection without an answer: %w (it may be starting, "+
+			"or is this a TLS port? see WithTLS)",
 			err)
 	}
 }
@@ -186,7 +187,7 @@ func (c *Connection) Lasted() bool { return c.up.Load() && time.Since(c.born) > 
 var errSilent = errors.New("the server sent nothing for two thirds of the session timeout")
 
 // errMute is the reason if the server sends nothing but events.
-var errMute = errors.New("the server answered nothing for half of the session timeout, and sent events")
+var errMute = errors.New("the server sent events but no answers for half of the session timeout")
 
 // Overdue returns err. If more than a second lies between due and now, the error adds that this process did not run in
 // between: a frozen process hears nothing, and the server is not to blame.

@@ -62,7 +62,7 @@ func noServer(size int) error {
 	if size>>16 == 0x1503 { // an alert, which is how a TLS server answers anything that is not TLS
 		return errors.New("the server speaks TLS: see WithTLS")
 	}
-	return fmt.Errorf("this is no ZooKeeper server: it sent a frame of %d bytes", size)
+	return fmt.Errorf("this is not a ZooKeeper server: it sent a frame of %d bytes", size)
 }
 
 // join returns the frames as one, to be written with a single system call, so that they share a segment. The result may

@@ -2,7 +2,6 @@ package link
 
 import (
 	"bytes"
-	"fmt"
 	"runtime"
 	"testing"
 
@@ -42,18 +41,5 @@ func TestReadBody_TakesAThirdMore(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, body, size)
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(size)*7/5, size)
-	}
-}
-
-func BenchmarkReadBody(b *testing.B) {
-	for _, size := range []int{100, 1 << 20} {
-		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			b.ReportAllocs()
-			from := bytes.NewReader(make([]byte, size))
-			for b.Loop() {
-				_, _ = from.Seek(0, 0)
-				_, _ = readBody(from, size)
-			}
-		})
 	}
 }

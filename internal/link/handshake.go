@@ -43,7 +43,7 @@ func (c *Connection) Exchange(token []byte) (answer []byte, code int32, err erro
 	case err != nil || h.Code != 0: // a refusal may have no body
 		return nil, h.Code, err
 	case h.Xid != xid:
-		return nil, 0, errors.New("no answer to a token of SASL")
+		return nil, 0, errors.New("no answer to a SASL token")
 	}
 	answer, err = wire.SASLAnswer(body)
 	return answer, 0, err

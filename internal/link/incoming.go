@@ -68,7 +68,7 @@ func (c *Connection) handle(size int) error {
 		c.Fail(said)
 	}
 	if h.Code == connectionLoss {
-		c.Fail(errors.New("the server says that it has lost a connection")) // another one may answer
+		c.Fail(errors.New("the server reported a lost connection of its own")) // another one may answer
 	}
 	switch {
 	case r.done != nil:
@@ -141,11 +141,11 @@ func (c *Connection) take(xid, code int32) (r pending, err error) {
 		}
 	case xid == wire.XidEvent, xid == wire.XidAuth:
 	case len(c.pending) == 0:
-		return pending{}, fmt.Errorf("the server answers out of order: request %d, and none is without an answer", xid)
+		return pending{}, fmt.Errorf("the server answered out of order: request %d, but no request is unanswered", xid)
 	case xid != c.pending[0].xid:
 		r = c.pending[0]
 		return pending{},
-			fmt.Errorf("the server answers out of order: request %d before %d, a %s", xid, r.xid, wire.OpName(r.op))
+			fmt.Errorf("the server answered out of order: request %d before %d, a %s", xid, r.xid, wire.OpName(r.op))
 	default:
 		r = c.pending[0]
 		c.pending[0] = pending{} // otherwise the answer would stay in memory

@@ -42,7 +42,7 @@ func Validate(p string) error {
 	}
 	for _, r := range p {
 		if unicode.IsControl(r) || r >= 0xE000 && r <= 0xF8FF || r >= 0xFFF0 { // above U+FFFF Java sees surrogates
-			return fmt.Errorf("path %q has a character that ZooKeeper refuses", p)
+			return fmt.Errorf("path %q has a character that ZooKeeper does not allow", p)
 		}
 	}
 	return nil
@@ -56,7 +56,8 @@ func ValidateName(what, name string) error {
 		return fmt.Errorf("the %s is empty: want the name of a node", what)
 	case strings.Contains(name, "/"), !utf8.ValidString(name), Validate("/"+name) != nil:
 		return fmt.Errorf(
-			"%s %q: want the name of a node, which is valid UTF-8 without a slash or control characters, and neither \".\" nor \"..\"",
+			"%s %q: want the name of a node, which is valid UTF-8 without a slash or control characters, "+
+				"and neither \".\" nor \"..\"",
 			what, name,
 		)
 	}

@@ -19,8 +19,7 @@ type Ensemble struct {
 
 	noContainers     atomic.Bool
 	containerHangups atomic.Int32 // connections in a row that ended during createContainer and created no node
-	// Connections in a row that ended during removeWatches: perhaps the server does not know the request.
-	removalsLost atomic.Int32
+	removalsLost     atomic.Int32 // connections in a row that ended during removeWatches
 }
 
 // NewEnsemble returns an ensemble about which nothing is known, and fills in the options.
@@ -35,10 +34,24 @@ func (e *Ensemble) CheckSize(op, path string, size int) error {
 	if most := e.opts.MaxRequest; size > most {
 		return &OpError{
 			Op: op, Path: path,
-			Err: fmt.Errorf("%w: a request of %d bytes, of at most %d (WithMaxRequestSize)", zkrecipes.ErrTooLarge, size, most),
+			Err: fmt.Errorf("%w: a request of %d bytes exceeds the limit of %d (WithMaxRequestSize)",
+				zkrecipes.ErrTooLarge, size, most),
 		}
 	}
 	return nil
+}
+
+// removesWatches reports whether the server may know removeWatches. A single lost connection proves nothing.
+func (e *Ensemble) removesWatches() bool { return e.removalsLost.Load() <= 1 }
+
+// judgeRemovals counts the connections in a row that ended during removeWatches. lost is the count from when the
+// request was made, so that all requests lost with one connection count once.
+func (e *Ensemble) judgeRemovals(lost int32, err error) {
+	if errors.Is(err, zk.ErrConnectionClosed) {
+		e.removalsLost.CompareAndSwap(lost, lost+1)
+	} else {
+		e.removalsLost.Store(0)
+	}
 }
 
 // judgeContainers counts the connections in a row that ended during createContainer and created no node. hangups is the
@@ -48,8 +61,8 @@ func (e *Ensemble) judgeContainers(hangups int32, err error) {
 	case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode):
 		e.containerHangups.Store(0)
 	case errors.Is(err, zk.ErrConnectionClosed) && e.containerHangups.CompareAndSwap(hangups, hangups+1) && hangups+1 == 3:
-		e.opts.Log.Warn("zookeeper: three connections in a row ended under createContainer: the server seems to have no " +
-			"containers, so parents stay behind when queues empty")
+		e.opts.Log.Warn("zookeeper: three connections in a row ended during createContainer: " +
+			"the server seems not to support containers, so parents remain when queues are empty")
 		e.noContainers.Store(true)
 	}
 }

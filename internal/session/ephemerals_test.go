@@ -147,7 +147,7 @@ func TestSessionFull(t *testing.T) {
 		long := strings.Repeat("a", 180)
 		warned := func() int {
 			synctest.Wait()
-			return strings.Count(log.String(), "the session has many ephemeral nodes")
+			return strings.Count(log.String(), "the session approaches its limit of ephemeral nodes")
 		}
 		var paths []string
 		fill := func() (full error) {
@@ -167,7 +167,8 @@ func TestSessionFull(t *testing.T) {
 		require.ErrorIs(t, full, zkrecipes.ErrSessionFull)
 		require.NotErrorIs(t, full, zkrecipes.ErrUnknownOutcome)
 		require.ErrorContains(t, full,
-			fmt.Sprintf("create /%s: session full: with this its end would take %d bytes, of at most %d",
+			fmt.Sprintf(
+				"create /%s: session full: with this node, the end of the session would take %d bytes, above the limit of %d",
 				long, s.BytesOfEnd()+4+1+180+11, limit/4*3))
 		require.Equal(t, len(paths), requests.Hits(), "the one that is refused is not sent")
 		require.Greater(t, s.BytesOfEnd(), limit/4*3-4-1-180-11)

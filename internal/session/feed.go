@@ -234,11 +234,11 @@ func (b *Batch) SetWatches(since int64, data, missing, children []string, value 
 
 // RemoveWatches removes all of this connection's watches on the path that no other feed needs. Other callers that may
 // have had one there are then notified of a change, so that they read and set theirs again. A feed that has begun since
-// is notified as well.
+// is notified as well. If the server seems not to know the request, RemoveWatches does nothing.
 func (b *Batch) RemoveWatches(path string, value any) {
 	s, abs := b.feed.session, b.abs(path)
 	r, some := s.removable(b.feed, abs)
-	if !some {
+	if !some || !s.ensemble.removesWatches() {
 		return
 	}
 	b.add("remove watches", path, wire.OpRemoveWatches, wire.RemoveWatchesFrame(abs, r.kind), value,
@@ -246,6 +246,12 @@ func (b *Batch) RemoveWatches(path string, value any) {
 			s.watchesRemoved(r)
 			return nil
 		})
+	lost, last := s.ensemble.removalsLost.Load(), &b.requests[len(b.requests)-1]
+	done := last.Done
+	last.Done = func(r reply, err error) {
+		s.ensemble.judgeRemovals(lost, err)
+		done(r, err)
+	}
 }
 
 // removal describes which watches on an absolute path may be removed.

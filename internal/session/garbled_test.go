@@ -189,7 +189,7 @@ func TestDial_ServerResets_SaysWhatThatMayMean(t *testing.T) {
 				return wrap(trial.Silent()), nil
 			}))
 			require.ErrorIs(t, err, syscall.ECONNRESET)
-			require.ErrorContains(t, err, "the server hung up without an answer")
+			require.ErrorContains(t, err, "the server closed the connection without an answer")
 			return err.Error()
 		}
 		require.Contains(t, said(func(c net.Conn) net.Conn { return hangsUp{c} }), "is this a TLS port?")

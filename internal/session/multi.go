@@ -99,7 +99,8 @@ func RequireRoot(of, write zkrecipes.Root) error {
 	if of == write {
 		return nil
 	}
-	return fmt.Errorf("is of a client of %s, and the write of one of %s: want one client with one root", of, write)
+	return fmt.Errorf("belongs to a client of %s, and the write to one of %s: want the same client and root for both",
+		of, write)
 }
 
 var kinds = []zkrecipes.OpKind{zkrecipes.KindCreate, zkrecipes.KindSet, zkrecipes.KindDelete, zkrecipes.KindCheck}
@@ -131,7 +132,7 @@ func checkOp(op zkrecipes.Op) error {
 		return zk.ErrInvalidFlags
 	case op.Kind == zkrecipes.KindCheck && op.Exact && op.Version == anyVersion:
 		return errors.New(
-			"the data version that was read is -1, which servers take for any: write the node once, and it has another",
+			"the data version is -1, which servers take for any version: write the node once to give it another",
 		)
 	default:
 		return nil

@@ -115,6 +115,6 @@ func TestMulti_ExactMinusOne(t *testing.T) {
 	})
 	atVersion(t, -1, func(t *testing.T, srv *zktest.Server, c *conn.Client) {
 		_, err := c.Multi(t.Context(), exact(zkrecipes.KindCheck))
-		require.ErrorContains(t, err, "multi: check /a: the data version that was read is -1")
+		require.ErrorContains(t, err, "multi: check /a: the data version is -1")
 	})
 }

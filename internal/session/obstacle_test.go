@@ -99,17 +99,28 @@ func TestNoAuth_NamesTheAccessList(t *testing.T) {
 		ctx := t.Context()
 		_, err := c.Create(ctx, "/secure", nil, 0, zk.DigestACL(zk.PermAll, "u", "p")...)
 		require.NoError(t, err)
+		notGranted := func(op, permission string) {
+			t.Helper()
+			require.EqualError(t, err, op+": not authorized: the ACL of /secure does not grant "+permission+
+				": see WithAuth, WithACL")
+		}
 		_, err = c.Create(ctx, "/secure/a", nil, 0)
-		require.EqualError(t, err, "create /secure/a: access list of /secure forbids create: see WithAuth, WithACL")
+		notGranted("create /secure/a", "create")
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		_, _, err = c.Get(ctx, "/secure")
-		require.EqualError(t, err, "get /secure: access list of /secure forbids read: see WithAuth, WithACL")
+		notGranted("get /secure", "read")
+		_, _, err = c.Exists(ctx, "/secure") // since 3.8.4 and 3.9.2
+		notGranted("exists /secure", "read")
+		_, _, err = c.ACL(ctx, "/secure")
+		notGranted("acl /secure", "read")
+		_, err = c.SetACL(ctx, "/secure", zk.WorldACL(zk.PermAll), -1)
+		notGranted("set acl /secure", "admin")
 		_, err = c.Children(ctx, "/secure")
-		require.EqualError(t, err, "children /secure: access list of /secure forbids read: see WithAuth, WithACL")
+		notGranted("children /secure", "read")
 		_, err = c.Set(ctx, "/secure", nil, -1)
-		require.EqualError(t, err, "set /secure: access list of /secure forbids write: see WithAuth, WithACL")
+		notGranted("set /secure", "write")
 		_, err = c.Multi(ctx, zkrecipes.OpCreate("/secure/a", nil, 0))
-		require.EqualError(t, err, "multi: create /secure/a: access list of /secure forbids create: see WithAuth, WithACL")
+		notGranted("multi: create /secure/a", "create")
 	})
 }
 
@@ -140,7 +151,8 @@ func TestDial_PortsMixedUp_NamesTheOption(t *testing.T) {
 	web.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
 	web.StartTLS()
 	t.Cleanup(web.Close)
-	const hungUp = "the server hung up without an answer: EOF (it may be starting, or is this a TLS port? see WithTLS)"
+	const hungUp = "the server closed the connection without an answer: EOF (it may be starting, " +
+		"or is this a TLS port? see WithTLS)"
 	trusting := conn.WithTLS(&tls.Config{
 		InsecureSkipVerify: true, MinVersion: tls.VersionTLS12, //nolint:gosec // no server here is trusted
 	})
@@ -152,13 +164,13 @@ func TestDial_PortsMixedUp_NamesTheOption(t *testing.T) {
 		"TLS port that hangs up":   {web.Listener.Addr().String(), nil, hungUp},
 		"any port that hangs up":   {listen(t), nil, hungUp},
 		"TLS port that says so":    {listen(t, 21, 3, 1, 0, 2, 2, 80), nil, "the server speaks TLS: see WithTLS"},
-		"plain port that hangs up": {listen(t), []conn.Option{trusting}, "(a port without TLS? see WithTLS)"},
+		"plain port that hangs up": {listen(t), []conn.Option{trusting}, "(is this a port without TLS? see WithTLS)"},
 		"plain port that answers": {
 			listen(t, []byte("HTTP/1.1 400 Bad Request")...),
 			[]conn.Option{trusting},
-			"(a port without TLS? see WithTLS)",
+			"(is this a port without TLS? see WithTLS)",
 		},
-		"ZooKeeper without TLS": {zktest.Run(t).Addr(), []conn.Option{trusting}, "(a port without TLS? see WithTLS)"},
+		"ZooKeeper without TLS": {zktest.Run(t).Addr(), []conn.Option{trusting}, "(is this a port without TLS? see WithTLS)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,6 +198,7 @@ func TestOutage_DialHangs_ErrorsSayWhyTheConnectionWent(t *testing.T) {
 		board.Connect(func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() })
 		srv.Cut(trial.Ours)
 		synctest.Wait()
-		require.ErrorContains(t, c.Sync(soon(t), "/"), "(connection to "+srv.Addr()+": the server hung up: EOF)")
+		require.ErrorContains(t, c.Sync(soon(t), "/"), "(connection to "+srv.Addr()+": the server closed the connection: "+
+			"EOF)")
 	})
 }

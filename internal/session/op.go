@@ -151,7 +151,7 @@ func (s *Session) createContainer(ctx context.Context, path string) (mine bool, 
 		case errors.Is(err, zk.ErrNodeExists):
 			return mine, nil
 		case flags != 0 && errors.Is(err, zkrecipes.CodeUnimplemented):
-			s.opts.Log.Info("zookeeper: the server has no containers, parents stay behind when queues empty")
+			s.opts.Log.Info("zookeeper: the server does not support containers, so parents remain when queues are empty")
 			s.ensemble.noContainers.Store(true)
 		case again && ctx.Err() != nil:
 			return mine, &OpError{Op: "create", Path: path, Err: outcome.InDoubt(CauseOf(ctx))}

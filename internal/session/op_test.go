@@ -577,7 +577,8 @@ func TestMulti_OpOfAnotherRoot(t *testing.T) {
 			require.Zero(t, sent.Hits(), i)
 			require.ErrorContains(t, err,
 				fmt.Sprintf(
-					"multi: check /: the operation is of a client of %s, and the write of one of %s: want one client with one root",
+					"multi: check /: the operation belongs to a client of %s, and the write to one of %s: "+
+						"want the same client and root for both",
 					trial.Inner(x.op).Root(), trial.Inner(x.multi).Root()), i)
 		}
 	})

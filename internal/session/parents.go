@@ -78,7 +78,7 @@ func (s *Session) makeContainer(ctx context.Context, path string) (mine bool, er
 		}
 		return false, err
 	case err == nil && path == s.opts.Chroot:
-		s.opts.Log.Info("zookeeper: the chroot did not exist and was made", "path", path)
+		s.opts.Log.Info("zookeeper: the chroot did not exist and was created", "path", path)
 	}
 	return mine, err
 }

@@ -40,7 +40,7 @@ func (h *Hangups) Judge(size int, err error) error {
 		return err
 	}
 	return fmt.Errorf(
-		"%w: %d connections in a row ended under a request of %d bytes: jute.maxbuffer of the servers is probably "+
-			"lower, raise it or set WithMaxRequestSize: %w",
+		"%w: %d connections in a row ended during a request of %d bytes: jute.maxbuffer of the servers is probably lower: "+
+			"raise it or set WithMaxRequestSize: %w",
 		zkrecipes.ErrTooLarge, *h, size, err)
 }

@@ -197,7 +197,7 @@ const mostKept = 100
 // KeepWatch reports whether the caller may keep a watch on the data of path for its next call. If too many are kept,
 // the one requested least recently is removed, but only if that was longer ago than the session timeout.
 func (s *Session) KeepWatch(path string) bool {
-	may, idle := s.watches.keep(s.Abs(path), s.ensemble.Timeout(), s.ensemble.removalsLost.Load() <= 1)
+	may, idle := s.watches.keep(s.Abs(path), s.ensemble.Timeout(), s.ensemble.removesWatches())
 	if idle != "" {
 		s.Go(func(context.Context) { s.removeAt(idle) }) // refused only if the session ends, and its watches with it
 	}
@@ -309,19 +309,16 @@ func (s *session) removeAt(path string) {
 // A caller, or a feed, that sets its watch again before the answer arrives is then notified of a change, because the
 // server may have served its read before the removal. Without a connection there is nothing to remove.
 func (s *session) removeWatches(r removal) {
-	if s.ensemble.removalsLost.Load() > 1 {
+	if !s.ensemble.removesWatches() {
 		return
 	}
+	lost := s.ensemble.removalsLost.Load()
 	s.watches.fire(false, r.keys...)
 	s.SendNow(s.Context(), nil,
 		[]request{{
 			Op: wire.OpRemoveWatches, Path: r.path, Frame: wire.RemoveWatchesFrame(r.path, r.kind),
 			Done: func(_ reply, err error) {
-				if errors.Is(err, zk.ErrConnectionClosed) {
-					s.ensemble.removalsLost.Add(1)
-				} else {
-					s.ensemble.removalsLost.Store(0)
-				}
+				s.ensemble.judgeRemovals(lost, err)
 				s.watchesRemoved(r)
 			},
 		}})

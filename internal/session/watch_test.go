@@ -568,6 +568,28 @@ func TestUnwatch_ServerHangsUp(t *testing.T) {
 	})
 }
 
+// TestUnwatch_SeveralLostWithOneConnection: they prove no more than one.
+func TestUnwatch_SeveralLostWithOneConnection(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		unwatch := func(paths ...string) {
+			for _, path := range paths {
+				_, _, w, err := s.ExistsW(t.Context(), path)
+				require.NoError(t, err)
+				defer s.Unwatch(w)
+			}
+		}
+		srv.Intercept(zktest.Match{Op: zktest.OpRemoveWatches, Times: 3}, zktest.Ignore())
+		unwatch("/a", "/b", "/c")
+		synctest.Wait()
+		srv.Cut(zktest.Everyone)
+		time.Sleep(time.Second)
+		unwatch("/d")
+		synctest.Wait()
+		require.Zero(t, trial.Watches(srv))
+	})
+}
+
 // TestUnwatch_BelowAPrefix: the server knows the path by a different name.
 func TestUnwatch_BelowAPrefix(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {

@@ -91,9 +91,9 @@ func (t *Tally) Admit(op, path string, bytes int) error {
 	if now > limit {
 		t.mu.Unlock()
 		return &zkrecipes.OpError{Op: op, Path: path, Err: fmt.Errorf(
-			"%w: with this its end would take %d bytes, of at most %d (three quarters of 2 × "+
-				"jute.maxbuffer): spread the ephemeral nodes over several clients, shorten their paths, or set WithMaxRequestSize if "+
-				"jute.maxbuffer of the servers is larger",
+			"%w: with this node, the end of the session would take %d bytes, above the limit of %d "+
+				"(three quarters of 2 × jute.maxbuffer): spread the ephemeral nodes over several clients, shorten their paths, "+
+				"or set WithMaxRequestSize if jute.maxbuffer of the servers is larger",
 			zkrecipes.ErrSessionFull, now, limit)}
 	}
 	t.bytes = now
@@ -102,7 +102,7 @@ func (t *Tally) Admit(op, path string, bytes int) error {
 	t.mu.Unlock()
 	if warn {
 		t.log.Warn(
-			"zookeeper: the session has many ephemeral nodes, and more are refused soon: use several clients, or shorter paths",
+			"zookeeper: the session approaches its limit of ephemeral nodes: use several clients, or shorter paths",
 			"bytes", now, "limit", limit, "path", path)
 	}
 	return nil

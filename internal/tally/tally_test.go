@@ -83,5 +83,5 @@ func TestTally_Full(t *testing.T) {
 	require.NoError(t, count.Admit("create", "/a", 2*juteMax*3/4-empty))
 	err := count.Admit("create", "/a", 1)
 	require.ErrorIs(t, err, zkrecipes.ErrSessionFull)
-	require.ErrorContains(t, err, fmt.Sprintf("%d bytes, of at most %d", 2*juteMax*3/4+1, 2*juteMax*3/4))
+	require.ErrorContains(t, err, fmt.Sprintf("%d bytes, above the limit of %d", 2*juteMax*3/4+1, 2*juteMax*3/4))
 }

@@ -240,49 +240,6 @@ func TestTracer_Outcomes(t *testing.T) {
 	})
 }
 
-func TestTracer_HoldsEndOnce_WithTheirReason(t *testing.T) {
-	lose := map[zkrecipes.LossReason]func(srv *zktest.Server, c *conn.Client, h *zkrecipes.Hold){
-		zkrecipes.LossExpired: func(srv *zktest.Server, _ *conn.Client, h *zkrecipes.Hold) {
-			srv.LoseWatch(zktest.Label("a"), h.Path()) // otherwise the server may report the deletion first
-			srv.Expire(srv.SessionOf("a"))
-		},
-		zkrecipes.LossNodeDeleted: func(srv *zktest.Server, _ *conn.Client, h *zkrecipes.Hold) {
-			synctest.Wait()
-			_ = srv.Delete(h.Path())
-		},
-		zkrecipes.LossSuspended: func(srv *zktest.Server, _ *conn.Client, _ *zkrecipes.Hold) { srv.Cut(zktest.Label("a")) },
-		zkrecipes.LossClosed:    func(_ *zktest.Server, c *conn.Client, _ *zkrecipes.Hold) { _ = c.Close() },
-		zkrecipes.LossDeadline: func(srv *zktest.Server, _ *conn.Client, h *zkrecipes.Hold) {
-			srv.Stall(zktest.Label("a"), zktest.ToServer)
-			for h.Err() == nil { // the hold finds out before the heartbeat, or after it
-				time.Sleep(time.Until(h.ValidUntil()))
-			}
-		},
-	}
-	for reason, fault := range lose {
-		t.Run(reason.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Run(t, zktest.InMemory())
-				r := &recorder{}
-				c := bubble.Dial(t, srv, "a", conn.WithTracer(r.tracer()))
-				var opts []mutex.Option
-				if reason == zkrecipes.LossSuspended {
-					opts = append(opts, mutex.WithLossOnSuspend())
-				}
-				h, err := newMutex(t, c, opts...).Lock(t.Context())
-				require.NoError(t, err)
-				fault(srv, c, h)
-				<-h.Done()
-				require.ErrorIs(t, h.Release(t.Context()), zkrecipes.ErrLost)
-				synctest.Wait()
-				require.Len(t, r.held, 1)
-				require.Equal(t, reason, r.held[0].Lost.Reason)
-				require.Equal(t, h.Path(), r.held[0].Lost.Path)
-			})
-		})
-	}
-}
-
 func TestTracer_NestedHolds_AreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, r := dial(t, zktest.Run(t, zktest.InMemory()), "a")

@@ -383,4 +383,4 @@ func MultiReply(body []byte, ops int) (responses []zk.MultiResponse, err error) 
 }
 
 // ErrGarbled means that a reply cannot be decoded, so it is unknown whether the request was executed.
-var ErrGarbled = errors.New("a reply that cannot be read")
+var ErrGarbled = errors.New("malformed reply")

@@ -98,7 +98,7 @@ func ConnectReply(body []byte) (Granted, error) {
 	d := decoder{body: body}
 	if version := d.int32(); version != 0 {
 		return Granted{},
-			fmt.Errorf("the server answers with protocol version %d: it may not be ready, or is no ZooKeeper", version)
+			fmt.Errorf("the server answered with protocol version %d: it may still be starting, or is not ZooKeeper", version)
 	}
 	g := Granted{Timeout: time.Duration(d.int32()) * time.Millisecond, ID: d.int64(), Password: d.data()}
 	if d.bad {

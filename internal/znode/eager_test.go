@@ -22,7 +22,8 @@ import (
 // eager returns a queue whose waiters look early.
 func eager(t *testing.T, srv *zktest.Server, label string) *znode.Queue {
 	t.Helper()
-	q, err := znode.New(dial(t, srv, label), path, recipe.Config{Data: []byte("me"), HandOver: zkrecipes.HandOverEager}, znode.Lock)
+	cfg := recipe.Config{Data: []byte("me"), HandOver: zkrecipes.HandOverEager}
+	q, err := znode.New(dial(t, srv, label), path, cfg, znode.Lock)
 	require.NoError(t, err)
 	return q
 }

@@ -38,7 +38,7 @@ func (q *Queue) refuseForeign(ctx context.Context, s *session.Session, children 
 	}
 	q.skipped.Do(func() {
 		s.Go(func(context.Context) { // the caller does not wait for a logger
-			q.Client().Logger().Warn("zookeeper: children that are no contenders are skipped",
+			q.Client().Logger().Warn("zookeeper: skipping children that are not contenders",
 				"path", q.Path(), "kinds", strings.Join(q.kinds, " "), "children", children[:min(len(children), 5)],
 				"of", len(children))
 		})
@@ -57,13 +57,14 @@ func (q *Queue) wayOut(foreign string) string {
 	switch {
 	case q.behind != nil: // nothing shares the door of a semaphore
 	case has(Latch) && is(Lock):
-		way = "it is named as by go-zookeeper's Lock or Curator's LeaderSelector: share the path by the option " +
-			"WithLayout(election.Selector), or "
+		way = "it has a name like those of go-zookeeper's Lock and Curator's LeaderSelector: to share the path, " +
+			"use the option WithLayout(election.Selector), or "
 	case has(Lock) && is(Latch):
-		way = "it is named as by an election: share the path by an election with the layout election.Latch, or "
+		way = "it has a name like those of an election: to share the path, " +
+			"use an election with the layout election.Latch, or "
 	case q.sharedWithKazoo():
 	case (has(Lock) || has(Latch)) && is(KazooLock), has(Write) && is(KazooLock, KazooRead):
-		way = "it is kazoo's: share the path by the option WithKazoo, or "
+		way = "it is kazoo's: to share the path, use the option WithKazoo, or "
 	}
-	return way + "let one of the two use another path"
+	return way + "have one of the two use another path"
 }

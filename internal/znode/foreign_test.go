@@ -141,22 +141,22 @@ func TestRefuseForeign_NamesTheOption(t *testing.T) {
 		"election, lock of go-zookeeper": {
 			[]string{znode.Latch},
 			"_c_x-lock-",
-			"the option WithLayout(election.Selector), or let",
+			"the option WithLayout(election.Selector), or have one",
 		},
-		"mutex, election":         {[]string{znode.Lock}, "_c_x-latch-", "the layout election.Latch, or let"},
-		"election, lock of kazoo": {[]string{znode.Latch}, "x__lock__", "the option WithKazoo, or let"},
-		"mutex, lock of kazoo":    {[]string{znode.Lock}, "x__lock__", "the option WithKazoo, or let"},
+		"mutex, election":         {[]string{znode.Lock}, "_c_x-latch-", "the layout election.Latch, or have one"},
+		"election, lock of kazoo": {[]string{znode.Latch}, "x__lock__", "the option WithKazoo, or have one"},
+		"mutex, lock of kazoo":    {[]string{znode.Lock}, "x__lock__", "the option WithKazoo, or have one"},
 		"read-write lock, reader of kazoo": {
 			[]string{znode.Read, znode.Write},
 			"x__rlock__",
-			"the option WithKazoo, or let",
+			"the option WithKazoo, or have one",
 		},
-		"mutex, reader of kazoo":        {[]string{znode.Lock}, "x__rlock__", apart + "lock-: let"},
-		"double barrier, lock of kazoo": {[]string{"member-"}, "x__lock__", apart + "member-: let"},
+		"mutex, reader of kazoo":        {[]string{znode.Lock}, "x__rlock__", apart + "lock-: have one"},
+		"double barrier, lock of kazoo": {[]string{"member-"}, "x__lock__", apart + "member-: have one"},
 		"mutex with kazoo, reader of another": {
 			[]string{znode.Lock, znode.KazooLock},
 			"_c_x-__READ__",
-			apart + "lock- or __lock__: let",
+			apart + "lock- or __lock__: have one",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -485,8 +485,8 @@ func TestPlace_CallersThatComeTogether_ReadBesideTheirList(t *testing.T) {
 	})
 }
 
-// The node of the last changes as it is read. It reads again, once the list has shown whom to wait for, and does not list
-// again.
+// The node of the last changes as it is read. It reads again, once the list has shown whom to wait for, and does not
+// list again.
 func TestPlace_OwnNodeChangedAsItIsReadBesideTheList_IsReadAgain(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := at(t, dial(t, srv, "a"), "")

@@ -61,7 +61,7 @@ type Entry struct {
 // Errors: if client is nil; if path is relative, malformed or the root.
 func New(client *client.Client, path string, config recipe.Config, kinds ...string) (*Queue, error) {
 	if client == nil {
-		return nil, errors.New("client is nil: want one made by conn.Dial")
+		return nil, errors.New("client is nil: create one with conn.Dial")
 	}
 	if err := paths.Validate(path); err != nil {
 		return nil, err

@@ -576,7 +576,7 @@ func TestRelease_NotAllowed_IsLogged(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Greater(t, refused.Hits(), 5)
 		synctest.Wait() // a separate goroutine writes the log
-		require.Equal(t, 1, strings.Count(log.String(), "not allowed to remove"), log.String())
+		require.Equal(t, 1, strings.Count(log.String(), "not authorized to delete"), log.String())
 		require.Contains(t, log.String(), h.Path())
 		refused.Remove()
 		time.Sleep(10 * time.Second)
@@ -975,8 +975,8 @@ func TestAcquire_AtTheDoorOfASemaphore(t *testing.T) {
 	})
 }
 
-// TestAcquireBy_NodeGoneAfterTheTurn_IsALostHold: others rely on the turn, so the caller does not queue again, even if a
-// new connection has come up meanwhile, or the proof had to be awaited. The hold reports that the node is gone.
+// TestAcquireBy_NodeGoneAfterTheTurn_IsALostHold: others rely on the turn, so the caller does not queue again, even if
+// a new connection has come up meanwhile, or the proof had to be awaited. The hold reports that the node is gone.
 func TestAcquireBy_NodeGoneAfterTheTurn_IsALostHold(t *testing.T) {
 	for name, disturb := range map[string]func(srv *zktest.Server){
 		"new connection": func(srv *zktest.Server) {

@@ -30,7 +30,7 @@ func RevokeAt(ctx context.Context, client *client.Client, paths ...string) error
 	for _, path := range paths {
 		if _, ok := layout.Parse(path[strings.LastIndexByte(path, '/')+1:], Lock, Latch, Read, Write, Lease); !ok {
 			errs = append(errs,
-				&session.OpError{Op: "revoke", Path: path, Err: errors.New("a holder of kazoo cannot be asked to release")})
+				&session.OpError{Op: "revoke", Path: path, Err: errors.New("a holder that uses kazoo cannot be asked to release")})
 			continue
 		}
 		if _, err := client.Set(ctx, path, []byte(layout.RevokeRequest), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {

@@ -206,7 +206,7 @@ func (m *Semaphore) fits(others, count, limit int, changed *session.Watch) bool 
 // warn logs once that the leases of others exceed the limit, unless the limit may have been lowered.
 func (m *Semaphore) warn(others, limit int, changed *session.Watch) {
 	if others > limit && changed == nil && m.warned.CompareAndSwap(false, true) {
-		m.Client().Logger().Warn("zookeeper: more leases are out than our limit: others use a larger one",
+		m.Client().Logger().Warn("zookeeper: more leases are held than our limit allows: other clients use a larger limit",
 			"path", m.path, "limit", limit, "leases", others)
 	}
 }
@@ -298,7 +298,7 @@ func (m *Semaphore) refuseOtherLayout(out *listing) error {
 	for _, c := range out.queue {
 		if c.Name == layout.Leases {
 			return &session.OpError{Op: "acquire", Path: m.leases.Child(layout.Leases), Err: fmt.Errorf(
-				"%w: the semaphore has Curator's layout too: use the option WithKazoo in all programs, and delete this node",
+				"%w: the semaphore also has Curator's layout: use the option WithKazoo in all programs, and delete this node",
 				zkrecipes.ErrForeignContender)}
 		}
 	}

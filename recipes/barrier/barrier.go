@@ -121,9 +121,9 @@ func (b *Barrier) settle(ctx context.Context, s *session.Session, doubt error) e
 
 func lifetime(stat zk.Stat) string {
 	if stat.EphemeralOwner == 0 {
-		return "stays up until Remove, and would not go with this session"
+		return "is persistent and stays up until Remove"
 	}
-	return fmt.Sprintf("was raised by session 0x%x, and goes with that one", uint64(stat.EphemeralOwner))
+	return fmt.Sprintf("was raised by session 0x%x, and is removed when that session ends", uint64(stat.EphemeralOwner))
 }
 
 // isAsSet reports whether the node lives as long as one that b would create in s.
@@ -142,9 +142,9 @@ func (b *Barrier) isAsSet(s *session.Session, stat zk.Stat) bool {
 // Source: Curator's DistributedBarrier.removeBarrier.
 func (b *Barrier) Remove(ctx context.Context) error { return record.Remove(ctx, b.client, b.path) }
 
-// Wait blocks until the barrier is down, through disconnects and into the next session. If it returns nil, the barrier
-// was down at some moment since the call began or, if ZooKeeper's leader had just been replaced, at most 1.5 ticks
-// earlier.
+// Wait blocks until the barrier is down, through disconnects and into the next session. It also returns if the barrier
+// was lowered and raised again before Wait could see it down. If it returns nil, the barrier was down at some moment
+// since the call began or, if ZooKeeper's leader had just been replaced, at most 1.5 ticks earlier.
 //
 // Errors: context.Cause(ctx); ErrClosed; or the server's error. After any of these, the barrier may still be up.
 //
@@ -153,23 +153,27 @@ func (b *Barrier) Wait(ctx context.Context) error {
 	if err := b.client.Sync(ctx, b.path); err != nil {
 		return err
 	}
-	return b.client.InSession(ctx, "wait", b.path, func(s *session.Session) error { return b.wait(ctx, s) })
+	var czxid int64
+	return b.client.InSession(ctx, "wait", b.path, func(s *session.Session) error { return b.wait(ctx, s, &czxid) })
 }
 
-func (b *Barrier) wait(ctx context.Context, s *session.Session) error {
+// wait waits in one session. czxid is that of the node that was read first, and 0 before. If it changes, the barrier
+// was down in between, because no read is older than one before it, even in the next session.
+func (b *Barrier) wait(ctx context.Context, s *session.Session, czxid *int64) error {
 	var last *session.Watch
 	defer func() { s.Unwatch(last) }()
 	for {
 		// Unlike exists, this leaves no watch on the server when the node is gone.
-		_, _, changed, err := s.GetW(ctx, b.path)
+		_, stat, changed, err := s.GetW(ctx, b.path)
 		s.Unwatch(last)
 		last = changed
-		if errors.Is(err, zk.ErrNoNode) {
+		switch {
+		case errors.Is(err, zk.ErrNoNode), err == nil && *czxid != 0 && stat.Czxid != *czxid:
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
+		*czxid = stat.Czxid
 		if _, err := s.AwaitChange(ctx, s.RecheckAfter(), changed.Fired()); err != nil {
 			return b.failed("wait", err)
 		}

@@ -127,6 +127,31 @@ func TestWait_EventLost(t *testing.T) {
 	})
 }
 
+// The barrier is lowered and raised again before the waiter can look: it was down, so the waiter is released. That is
+// also so if the event is lost with the connection, or the session ends meanwhile.
+func TestWait_LoweredAndRaisedAtOnce(t *testing.T) {
+	for name, before := range map[string]func(srv *zktest.Server){
+		"connected":         func(*zktest.Server) {},
+		"disconnected":      func(srv *zktest.Server) { srv.Cut(zktest.Label("b")) },
+		"the session ended": func(srv *zktest.Server) { srv.Expire(srv.SessionOf("b")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				a, b := open(t, srv, "a"), open(t, srv, "b")
+				require.NoError(t, a.Set(t.Context()))
+				over := begin(func() error { return b.Wait(t.Context()) })
+				requireWaits(t, over)
+				before(srv)
+				require.NoError(t, srv.Delete(path))
+				_, err := srv.Create(path, nil, zktest.Persistent)
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+				requireDone(t, over)
+			})
+		})
+	}
+}
+
 // The waiter continues in the next session, and the end of its own session does not release it.
 func TestWait_SessionEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -166,7 +191,7 @@ func TestSet_StaysUp(t *testing.T) {
 		require.NoError(t, b.Set(t.Context()))
 		err := a.Set(t.Context())
 		require.ErrorIs(t, err, zk.ErrNodeExists)
-		require.ErrorContains(t, err, "goes with that one")
+		require.ErrorContains(t, err, "is removed when that session ends")
 		require.NoError(t, b.Remove(t.Context()))
 		require.NoError(t, a.Set(t.Context()))
 		require.NoError(t, a.Set(t.Context()))

@@ -122,10 +122,10 @@ func (l *Latch) left(now session.Node) (int, error) {
 	switch {
 	case bad != nil || worse != nil || left < 0 || left > n:
 		return 0, l.failed("latch",
-			fmt.Errorf("the node holds %q: want counts that are left and all, such as 3/10", now.Data))
+			fmt.Errorf("the node holds %q: want remaining and total counts, such as 3/10", now.Data))
 	case n != l.n:
 		return 0, l.failed("latch",
-			fmt.Errorf("it opens after %d counts, and not after %d: want the same number in all programs", n, l.n))
+			fmt.Errorf("it opens after %d counts, not %d: all programs must use the same number", n, l.n))
 	}
 	return left, nil
 }

@@ -228,9 +228,9 @@ func TestLatch_Refuses(t *testing.T) {
 		require.Equal(t, 1, countDown(t, l, ""))
 		other := newLatch(t, c, 3)
 		_, err = other.CountDown(t.Context(), "")
-		require.ErrorContains(t, err, "opens after 2 counts, and not after 3")
+		require.ErrorContains(t, err, "opens after 2 counts, not 3")
 		_, err = other.Count(t.Context())
-		require.ErrorContains(t, err, "want the same number")
+		require.ErrorContains(t, err, "must use the same number")
 		for _, text := range []string{"", "2", "3/2", "-1/2", "a/2", "1/2/3"} {
 			require.NoError(t, srv.Set(path, []byte(text)))
 			_, err = l.CountDown(t.Context(), "")

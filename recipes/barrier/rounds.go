@@ -75,7 +75,7 @@ func (r *rounds) await(ctx context.Context, w *znode.Waiter) (span, error) {
 			in, _, ok := parseSpan(data)
 			if !ok {
 				return span{}, &session.OpError{
-					Op: "enter", Path: w.Path(), Err: fmt.Errorf("the node holds %q, which says no round", data),
+					Op: "enter", Path: w.Path(), Err: fmt.Errorf("the node holds %q, which is not a round", data),
 				}
 			}
 			in.zxid = stat.Mzxid
@@ -232,7 +232,7 @@ func (r *rounds) awaitLeftIn(ctx context.Context, s *session.Session, in span) e
 			return nil // the parent was deleted when the members of the round had left, and numbers started over
 		}
 		if _, err := s.AwaitChange(ctx, s.RecheckAfter(), gone.Fired()); err != nil {
-			return &session.OpError{Op: "leave", Path: r.queue.Path(), Err: fmt.Errorf("%s is still in: %w", last, err)}
+			return &session.OpError{Op: "leave", Path: r.queue.Path(), Err: fmt.Errorf("%s is still inside: %w", last, err)}
 		}
 	}
 }

@@ -154,7 +154,7 @@ func WithRecheck(interval time.Duration) Option {
 
 // ErrTooMuch is returned when there are more nodes or bytes than the cache may hold. The cache has stopped, so its
 // entries become stale; raise [WithMaxNodes] or [WithMaxBytes], or use [WithFilter].
-var ErrTooMuch = errors.New("more than the cache may hold")
+var ErrTooMuch = errors.New("too much to cache")
 
 // closedError reports that the cache was closed. It matches zkrecipes.ErrClosed, as if the client had been closed.
 type closedError struct{}
@@ -185,7 +185,7 @@ func open(client *client.Client, path string, cfg config, opts []Option) (*Cache
 	cfg.nodes, cfg.bytes, cfg.window, cfg.recheck = 1_000_000, 256<<20, 256, 5*time.Minute
 	errs := []error{recipe.Apply(&cfg, opts), paths.Validate(path)}
 	if client == nil {
-		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))
+		errs = append(errs, errors.New("client is nil: create one with conn.Dial"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("cache: %w", err)
@@ -227,7 +227,7 @@ func (c *Cache) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		c.hurry()
 		<-c.done
-		return fmt.Errorf("close cache %s: its watches may stay: %w", c.Path(), c.client.Explain(context.Cause(ctx)))
+		return fmt.Errorf("close cache %s: its watches may remain: %w", c.Path(), c.client.Explain(context.Cause(ctx)))
 	}
 }
 

@@ -142,6 +142,25 @@ func TestClose_LeavesNoWatch(t *testing.T) {
 	})
 }
 
+// A server that does not know the request hangs up on it. A client that closes one cache after another does not lose a
+// connection for each.
+func TestClose_ServerHangsUpOnRemovals(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a")
+		client := bubble.Dial(t, srv, "w")
+		asked := srv.Intercept(zktest.Match{Op: zktest.OpRemoveWatches, Times: -1}, zktest.DropRequest())
+		for range 5 {
+			c, err := cache.Tree(client, root)
+			require.NoError(t, err)
+			ready(t, c)
+			require.NoError(t, c.Close(t.Context()))
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, 2, asked.Hits())
+		asked.Remove()
+	})
+}
+
 // While one cache removes its watches, another one on the same nodes is closed. Each leaves the watches that the other
 // needs, and in the end none is left.
 func TestClose_AnotherIsClosing(t *testing.T) {

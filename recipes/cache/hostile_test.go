@@ -1,7 +1,6 @@
 package cache_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -18,76 +17,39 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-func TestHostile_ChildrenOfAMegabyte(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, root)
-		for i := range 20 {
-			_, err := srv.Create(fmt.Sprintf("/app/n%d", i), bytes.Repeat([]byte{byte(i)}, 1<<20-1000), zktest.Persistent)
-			require.NoError(t, err)
-		}
-		c := ready(t, open(t, srv, cache.Tree))
-		require.Equal(t, truth(srv), content(c))
-		require.NoError(t, srv.Set("/app/n3", bytes.Repeat([]byte("x"), 1<<20-1000)))
-		synctest.Wait()
-		require.Equal(t, truth(srv), content(c))
-		require.Greater(t, c.View().Bytes, int64(19<<20))
-	})
-}
-
-func TestHostile_SeventyThousandChildren(t *testing.T) {
+// The list of the children is longer than the client accepts, until most of them are gone.
+func TestHostile_ListAboveTheLimit(t *testing.T) {
 	if testing.Short() || bubble.Race {
 		t.Skip("takes long")
 	}
 	const children = 70_000
 	name := func(i int) string { return fmt.Sprintf("/app/a-name-of-some-length-%06d", i) }
-	t.Run("within the limit", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, srv *zktest.Server) {
-			create(t, srv, root)
-			for i := range children {
-				create(t, srv, name(i))
-			}
-			c := ready(t, open(t, srv, cache.Children))
-			require.Equal(t, children+1, c.View().Nodes)
-			require.NoError(t, srv.Delete(name(7)))
-			require.NoError(t, srv.Set(name(8), []byte("new")))
-			create(t, srv, name(children))
-			synctest.Wait()
-			require.Equal(t, truth(srv), content(c))
-			for i := range 20_000 {
-				require.NoError(t, srv.Delete(name(1000+i)))
-			}
-			synctest.Wait()
-			require.Equal(t, truth(srv), content(c))
-		}, zktest.WithHistory(0))
-	})
-	t.Run("above it", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, srv *zktest.Server) {
-			create(t, srv, root)
-			for i := range children {
-				create(t, srv, name(i))
-			}
-			client := bubble.Dial(t, srv, "w", conn.WithMaxReplySize(1<<20))
-			c, err := cache.Children(client, root, cache.WithRecheck(time.Minute))
-			require.NoError(t, err)
-			err = c.Ready(within(t, time.Minute))
-			require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
-			require.ErrorContains(t, err, "WithMaxReplySize")
-			e, ok := c.Get(root)
-			require.True(t, ok)
-			require.ErrorIs(t, e.Err, zkrecipes.ErrTooLarge)
-			require.Equal(t, "data of /app", string(e.Data))
-			count := bubble.Requests(srv)
-			time.Sleep(10 * time.Minute)
-			require.Less(t, count.Hits(), 50, "no storm")
-			for i := 10; i < children; i++ {
-				require.NoError(t, srv.Delete(name(i)))
-			}
-			time.Sleep(2 * time.Minute)
-			require.NoError(t, c.Sync(within(t, time.Minute)))
-			require.Equal(t, truth(srv), content(c))
-			require.NoError(t, c.Close(t.Context()))
-		}, zktest.WithHistory(0))
-	})
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		for i := range children {
+			create(t, srv, name(i))
+		}
+		client := bubble.Dial(t, srv, "w", conn.WithMaxReplySize(1<<20))
+		c, err := cache.Children(client, root, cache.WithRecheck(time.Minute))
+		require.NoError(t, err)
+		err = c.Ready(within(t, time.Minute))
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
+		require.ErrorContains(t, err, "WithMaxReplySize")
+		e, ok := c.Get(root)
+		require.True(t, ok)
+		require.ErrorIs(t, e.Err, zkrecipes.ErrTooLarge)
+		require.Equal(t, "data of /app", string(e.Data))
+		count := bubble.Requests(srv)
+		time.Sleep(10 * time.Minute)
+		require.Less(t, count.Hits(), 50, "no storm")
+		for i := 10; i < children; i++ {
+			require.NoError(t, srv.Delete(name(i)))
+		}
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, c.Sync(within(t, time.Minute)))
+		require.Equal(t, truth(srv), content(c))
+		require.NoError(t, c.Close(t.Context()))
+	}, zktest.WithHistory(0))
 }
 
 func TestHostile_DeletedAndCreatedAgainTenThousandTimes(t *testing.T) {

@@ -245,14 +245,14 @@ func (t *nodes) drop(n *node) {
 	t.bytes -= int64(len(n.name))
 }
 
-// excess returns an error if there is more than the cache may hold.
+// excess returns an error if there is too much to cache.
 func (t *nodes) excess(c *config) error {
 	switch {
 	case t.bytes > c.bytes:
-		return fmt.Errorf("%w: %d bytes below %s, of at most %d: cache less, or raise WithMaxBytes",
+		return fmt.Errorf("%w: %d bytes below %s exceed the limit of %d: cache less, or raise WithMaxBytes",
 			ErrTooMuch, t.bytes, t.path, c.bytes)
 	case t.size > c.nodes:
-		return fmt.Errorf("%w: %d nodes below %s, of at most %d: cache less, or raise WithMaxNodes",
+		return fmt.Errorf("%w: %d nodes below %s exceed the limit of %d: cache less, or raise WithMaxNodes",
 			ErrTooMuch, t.size, t.path, c.nodes)
 	}
 	return nil

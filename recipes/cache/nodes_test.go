@@ -75,8 +75,8 @@ func TestNodes_Excess_SaysWhichBound(t *testing.T) {
 	ns.got(ns.root, []byte("12345"), &zk.Stat{Czxid: 1, Mzxid: 1, NumChildren: 2})
 	ns.listed(ns.root, []string{"a", "b"}, &zk.Stat{})
 	require.NoError(t, ns.excess(&config{nodes: 3, bytes: 7}))
-	require.ErrorContains(t, ns.excess(&config{nodes: 2, bytes: 7}), "3 nodes below /app, of at most 2")
-	require.ErrorContains(t, ns.excess(&config{nodes: 3, bytes: 6}), "7 bytes below /app, of at most 6")
+	require.ErrorContains(t, ns.excess(&config{nodes: 2, bytes: 7}), "3 nodes below /app exceed the limit of 2")
+	require.ErrorContains(t, ns.excess(&config{nodes: 3, bytes: 6}), "7 bytes below /app exceed the limit of 6")
 	require.ErrorIs(t, ns.excess(&config{}), ErrTooMuch)
 }
 

@@ -51,7 +51,7 @@ func (e *engine) rearmed(r *request, a *session.Answer) {
 		e.unarmed(r.rearm, a.Err)
 		return
 	case e.plan.support.has():
-		e.cache.client.Logger().Info("zookeeper: cache: the server can set watches again", "path", e.nodes.path)
+		e.cache.client.Logger().Info("zookeeper: cache: the server supports restoring watches again", "path", e.nodes.path)
 	}
 	if r.rearm.late {
 		e.plan.rearmed(r.rearm, bare)
@@ -76,7 +76,7 @@ func (e *engine) unarmed(r *rearm, err error) {
 func (e *engine) cannotRearm() {
 	if e.plan.readAll() {
 		e.cache.client.Logger().Info(
-			"zookeeper: cache: the server cannot set watches again, so that all nodes are read again",
+			"zookeeper: cache: the server cannot restore watches, reading all nodes again",
 			"path", e.nodes.path)
 	}
 }

@@ -30,7 +30,7 @@ type TypedEntry[T any] struct {
 // Errors: a nil cache; a nil function.
 func As[T any](c *Cache, decode func(Entry) (T, error)) (*Typed[T], error) {
 	if c == nil {
-		return nil, errors.New("cache: the cache is nil: want one made by cache.Tree or another constructor")
+		return nil, errors.New("cache: the cache is nil: create one with cache.Tree or another constructor")
 	}
 	if decode == nil {
 		return nil, fmt.Errorf("cache %s: the function is nil: want one that decodes an entry", c.Path())

@@ -27,7 +27,7 @@ type Node struct {
 }
 
 // ErrNoInstance is returned by a [Codec] for a node that is not an instance, but serves another purpose.
-var ErrNoInstance = errors.New("the node is no instance")
+var ErrNoInstance = errors.New("the node is not an instance")
 
 // plain is the part of a codec whose services are the children of the base, under their own names.
 type plain struct{}

@@ -254,7 +254,7 @@ func TestParseURISpec(t *testing.T) {
 		uri(t, "a { port }/{}"))
 	for _, bad := range []string{"{a", "a}", "{a{b}", "{a}}"} {
 		_, err := discovery.ParseURISpec(bad)
-		require.ErrorContains(t, err, fmt.Sprintf("URI %q: a brace is not", bad))
+		require.ErrorContains(t, err, fmt.Sprintf("URI %q: un", bad))
 	}
 }
 
@@ -436,7 +436,7 @@ func TestEncode_Refuses(t *testing.T) {
 		{curator, "valid UTF-8", func(i *discovery.Instance) { i.Address = "\xff" }},
 		{curator, "valid UTF-8", func(i *discovery.Instance) { i.Metadata = map[string]string{"a": "\xff"} }},
 		{curator, "valid UTF-8", func(i *discovery.Instance) { i.URI = discovery.URISpec{{Value: "\xff"}} }},
-		{curator, "no JSON", func(i *discovery.Instance) { i.Payload = json.RawMessage("{") }},
+		{curator, "not JSON", func(i *discovery.Instance) { i.Payload = json.RawMessage("{") }},
 		{curator, "close the registration", func(i *discovery.Instance) { i.Disabled = true }},
 		{curator, "set one of the two to nil", func(i *discovery.Instance) {
 			i.Payload, i.Metadata = json.RawMessage(`{"zone":"a"}`), map[string]string{"zone": "b"}
@@ -445,7 +445,7 @@ func TestEncode_Refuses(t *testing.T) {
 			i.Payload, i.Metadata = json.RawMessage(`{"metadata":{"zone":"a"}}`), map[string]string{"zone": "b"}
 		}},
 		{dubbo, `service ""`, func(i *discovery.Instance) { i.Service = "" }},
-		{dubbo, "is no URL", func(i *discovery.Instance) {}},
+		{dubbo, "is not a provider URL", func(i *discovery.Instance) {}},
 		{dubbo, "the name of an interface", func(i *discovery.Instance) { i.ID, i.Service = "dubbo://a:1/s", "s?a=b" }},
 		{dubbo, "a payload", func(i *discovery.Instance) { i.TLSPort = 1 }},
 		{dubbo, "a payload", func(i *discovery.Instance) { i.URI = discovery.URISpec{} }},
@@ -461,9 +461,9 @@ func TestEncode_Refuses(t *testing.T) {
 		{dubbo, "does not escape", func(i *discovery.Instance) { i.ID, i.Metadata = "", map[string]string{"": "b"} }},
 		{finagle, "the number of a member", func(i *discovery.Instance) { i.ID = "x" }},
 		{finagle, `shard "x"`, func(i *discovery.Instance) { i.Metadata = map[string]string{"shard": "x"} }},
-		{finagle, "shard and status alone", func(i *discovery.Instance) { i.Metadata = map[string]string{"zone": "a"} }},
+		{finagle, "only shard and status", func(i *discovery.Instance) { i.Metadata = map[string]string{"zone": "a"} }},
 		{finagle, "second port", func(i *discovery.Instance) { i.TLSPort = 1 }},
-		{finagle, "specification of its URI", func(i *discovery.Instance) { i.URI = discovery.URISpec{} }},
+		{finagle, "URI specification", func(i *discovery.Instance) { i.URI = discovery.URISpec{} }},
 		{finagle, "unexpected end", func(i *discovery.Instance) { i.Payload = json.RawMessage("{") }},
 	} {
 		i := ok
@@ -488,7 +488,7 @@ func TestEncode_Refuses(t *testing.T) {
 		require.NotErrorIs(t, err, discovery.ErrNoInstance)
 	}
 	_, err := discovery.ParseURISpec("{scheme")
-	require.ErrorContains(t, err, "not closed")
+	require.ErrorContains(t, err, "unclosed brace")
 }
 
 // An instance that decodes and can be encoded is then unchanged, including its payload.

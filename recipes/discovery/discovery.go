@@ -50,7 +50,7 @@ func New(c *conn.Client, base string, opts ...Option) (*Discovery, error) {
 	cfg := config{codec: Curator()}
 	errs := []error{recipe.Apply(&cfg, opts), paths.Validate(base)}
 	if c == nil {
-		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))
+		errs = append(errs, errors.New("client is nil: create one with conn.Dial"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)

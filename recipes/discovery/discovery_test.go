@@ -381,7 +381,7 @@ func TestUpdate_PayloadSaysOtherwise(t *testing.T) {
 		i := orders("1", 1)
 		i.Payload, i.Disabled = []byte(`{"metadata":{"instance_status":"UP"},"more":1}`), true
 		_, err := d.Register(t.Context(), i)
-		require.ErrorContains(t, err, "the payload says otherwise")
+		require.ErrorContains(t, err, "the payload has another value")
 		i.Disabled = false
 		r := register(t, d, i)
 		require.JSONEq(t, string(i.Payload), string(r.Instance().Payload), "it has more than its metadata")
@@ -649,35 +649,6 @@ func TestRegister_ContextEnds(t *testing.T) {
 		cancel()
 		require.NoError(t, r.Update(t.Context(), orders("1", 2)))
 		require.True(t, srv.Exists(r.Path()))
-	})
-}
-
-// A node that was created again with the same data is another incarnation.
-func TestWatch_MadeAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		d := open(t, bubble.Dial(t, srv, "a"))
-		n, err := discovery.Curator().Encode(orders("1", 1))
-		require.NoError(t, err)
-		at := base + "/orders/" + n.Name
-		for _, node := range []string{base, base + "/orders", at} {
-			_, err := srv.Create(node, n.Data, zktest.Persistent)
-			require.NoError(t, err)
-		}
-		var czxids []int64
-		for v, err := range d.Watch(t.Context(), "orders") { // nothing is yielded while the caller is busy
-			require.NoError(t, err)
-			now, _ := srv.Node(at)
-			require.Equal(t, now.Stat.Czxid, v.Entries[0].Czxid)
-			require.Equal(t, time.UnixMilli(now.Stat.Ctime), v.Entries[0].Since)
-			if czxids = append(czxids, now.Stat.Czxid); len(czxids) == 3 {
-				break
-			}
-			time.Sleep(time.Second)
-			require.NoError(t, srv.Delete(at))
-			_, err := srv.Create(at, n.Data, zktest.Persistent)
-			require.NoError(t, err)
-			synctest.Wait()
-		}
 	})
 }
 

@@ -83,7 +83,7 @@ func (dubbo) Decode(service string, n Node) (Instance, error) {
 func provider(id string) (string, int, error) {
 	_, rest, found := strings.Cut(id, "://")
 	if !found {
-		return "", 0, fmt.Errorf("%q is no URL of a provider: want one such as dubbo://10.0.0.7:20880/org.example.Orders", id)
+		return "", 0, fmt.Errorf("%q is not a provider URL: want one such as dubbo://10.0.0.7:20880/org.example.Orders", id)
 	}
 	authority, _, _ := strings.Cut(rest, "/")
 	host, port, err := net.SplitHostPort(authority[strings.LastIndexByte(authority, '@')+1:])
@@ -101,7 +101,7 @@ func (d dubbo) Encode(i Instance) (Node, error) {
 	switch {
 	case i.TLSPort != 0, i.Payload != nil, i.URI != nil:
 		return Node{}, errors.New(
-			"a provider of Dubbo has neither a second port nor a payload nor a specification of its URI")
+			"a Dubbo provider cannot have a second port, a payload or a URI specification")
 	case i.Service == "", strings.ContainsAny(i.Service, "?/"):
 		return Node{}, fmt.Errorf("service %q: want the name of an interface", i.Service)
 	}
@@ -140,7 +140,7 @@ func (i Instance) parameters() (string, error) {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if name == "" || strings.ContainsAny(name, "&=") || strings.Contains(all[name], "&") {
-			return "", fmt.Errorf("parameter %q=%q: Dubbo does not escape what separates its parameters", name, all[name])
+			return "", fmt.Errorf("parameter %q=%q: Dubbo does not escape the separators of parameters", name, all[name])
 		}
 		list = append(list, name+"="+all[name])
 	}

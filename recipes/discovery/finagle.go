@@ -79,7 +79,7 @@ func (finagle) Decode(service string, n Node) (Instance, error) {
 
 func (finagle) Encode(i Instance) (Node, error) {
 	if i.TLSPort != 0 || i.URI != nil {
-		return Node{}, errors.New("a member of a serverset has neither a second port nor a specification of its URI")
+		return Node{}, errors.New("a member of a serverset cannot have a second port or a URI specification")
 	}
 	s := serverset{
 		ServiceEndpoint: &endpoint{i.Address, i.Port}, AdditionalEndpoints: json.RawMessage("{}"),
@@ -103,7 +103,7 @@ func (finagle) Encode(i Instance) (Node, error) {
 			shard := int32(n)
 			s.Shard = &shard
 		default:
-			return Node{}, fmt.Errorf("metadata %q: a member of a serverset has shard and status alone", name)
+			return Node{}, fmt.Errorf("metadata %q: a member of a serverset has only shard and status", name)
 		}
 	}
 	id := cmp.Or(i.ID, fmt.Sprintf("%010d", 1<<31+rand.Int64N(1<<31))) // no server counts up to these

@@ -116,7 +116,7 @@ func (r *reader) text(name string) string {
 	case isText:
 		_ = json.Unmarshal(r.fields[name], &value) // with surrounding space
 	case strings.HasPrefix(value, "{"), strings.HasPrefix(value, "["):
-		r.refuse(name, "a text")
+		r.refuse(name, "a string")
 	}
 	return value
 }
@@ -221,10 +221,10 @@ func (i Instance) payload(made func() string, metadata func(json.RawMessage) map
 	case i.Payload == nil:
 		return made(), nil
 	case !json.Valid(i.Payload):
-		return "", fmt.Errorf("the payload is no JSON: %.100q", i.Payload)
+		return "", fmt.Errorf("the payload is not JSON: %.100q", i.Payload)
 	case len(i.Metadata) > 0 && !maps.Equal(i.Metadata, metadata(i.Payload)):
 		return "", fmt.Errorf(
-			"the metadata %q differ from those of the payload, which has %q: set one of the two to nil",
+			"the metadata %q differs from that of the payload, %q: set one of the two to nil",
 			i.Metadata, metadata(i.Payload))
 	}
 	return string(i.Payload), nil

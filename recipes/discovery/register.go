@@ -95,10 +95,11 @@ func (d *Discovery) Register(ctx context.Context, i Instance, opts ...RegisterOp
 // metadata contains the same, so that a caller can change it.
 func (d *Discovery) encode(i Instance) (Instance, Node, error) {
 	if t := cmp.Or(i.Type, Dynamic); t != Dynamic {
-		return i, Node{}, fmt.Errorf("type %q: want %q, since the node is kept as an ephemeral one", t, Dynamic)
+		return i, Node{}, fmt.Errorf("type %q: want %q, since the node is ephemeral", t, Dynamic)
 	}
 	if i.Address = cmp.Or(i.Address, localAddress()); i.Address == "" {
-		return i, Node{}, errors.New("the instance has no address, and this machine has none that others reach: set Address")
+		return i, Node{}, errors.New(
+			"the instance has no address, and this machine has none that others can reach: set Address")
 	}
 	if i.Registered.IsZero() {
 		i.Registered = time.Now()
@@ -112,7 +113,7 @@ func (d *Discovery) encode(i Instance) (Instance, Node, error) {
 	case err != nil:
 		return i, Node{}, err
 	case got.Disabled != i.Disabled:
-		return i, Node{}, fmt.Errorf("disabled %v: the payload says otherwise: set it to nil", i.Disabled)
+		return i, Node{}, fmt.Errorf("disabled %v: the payload has another value: set it to nil", i.Disabled)
 	}
 	bare := got
 	bare.Payload = nil
@@ -199,7 +200,8 @@ func (r *Registration) Update(ctx context.Context, i Instance) error {
 	case err != nil:
 		return fmt.Errorf("discovery: %w", err)
 	case i.Service != now.Service || i.ID != now.ID:
-		return fmt.Errorf("discovery: update of %s/%s to %s/%s: close the registration and make another",
+		return fmt.Errorf("discovery: update of %s/%s to %s/%s: service and id cannot change: "+
+			"close the registration and register again",
 			now.Service, now.ID, i.Service, i.ID)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -25,7 +25,7 @@ func ParseURISpec(text string) (URISpec, error) {
 	for rest := text; ; {
 		fixed, after, found := strings.Cut(rest, "{")
 		if strings.Contains(fixed, "}") {
-			return nil, fmt.Errorf("discovery: URI %q: a brace is not opened", text)
+			return nil, fmt.Errorf("discovery: URI %q: unmatched closing brace", text)
 		}
 		if fixed != "" {
 			spec = append(spec, URIPart{Value: fixed})
@@ -35,7 +35,7 @@ func ParseURISpec(text string) (URISpec, error) {
 		}
 		name, after, closed := strings.Cut(after, "}")
 		if !closed || strings.Contains(name, "{") {
-			return nil, fmt.Errorf("discovery: URI %q: a brace is not closed", text)
+			return nil, fmt.Errorf("discovery: URI %q: unclosed brace", text)
 		}
 		if name != "" { // Curator omits {}
 			spec = append(spec, URIPart{Value: strings.TrimSpace(name), Variable: true})

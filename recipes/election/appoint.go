@@ -45,7 +45,8 @@ var ErrNotStanding = errors.New("the candidate is not standing")
 // path; [ErrNotStanding] if the candidate isn't in the queue or leaves it; ErrFenced, ErrReleased or a
 // [*zkrecipes.LostError] if the term ends before Appoint returns; context.Cause(ctx), with the candidate that is still
 // ahead; ErrClosed; or the server's error. The request to stand back is an ephemeral node at Path with the suffix
-// -next; if a node that isn't ephemeral exists there, the error is zk.ErrNodeExists.
+// -next, so the client needs permission to create and delete next to the election's path, and the candidates to read
+// there; if a node that isn't ephemeral exists there, the error is zk.ErrNodeExists.
 func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participant) error {
 	if ctx == nil {
 		return e.failed(session.ErrNoContext)
@@ -58,7 +59,7 @@ func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participan
 	}
 	a := &appointment{by: e.name(t.Path()), to: e.name(to.Path), czxid: int64(to.Token)}
 	if a.by == "" || a.to == "" || a.to == a.by {
-		return e.failed(fmt.Errorf("term %s and candidate %s: want two of this election", t.Path(), to.Path))
+		return e.failed(fmt.Errorf("term %s and candidate %s: must belong to this election", t.Path(), to.Path))
 	}
 	inside, end := hold.Both(t.Context(), ctx)
 	defer end(nil)
@@ -177,7 +178,7 @@ func (e *Election) ask(ctx context.Context, t *Term, a *appointment) error {
 		case err != nil:
 			return err
 		case stat.EphemeralOwner == 0:
-			return fmt.Errorf("%s: %w, and is none by which a leader asks", e.next(), zk.ErrNodeExists)
+			return fmt.Errorf("%s: %w: it is not an appointment by a leader", e.next(), zk.ErrNodeExists)
 		case string(data) == a.text() && e.queue.Client().Status().Session == stat.EphemeralOwner:
 			return nil
 		default:
@@ -262,7 +263,7 @@ func (e *Election) awaitLeaving(ctx context.Context, s *session.Session, ahead, 
 	}
 	_, err := s.AwaitChange(ctx, s.RecheckAfter(), watches[0].Fired(), watches[1].Fired())
 	if err != nil && ctx.Err() != nil {
-		err = e.failed(fmt.Errorf("%s (%s) is still ahead of %s, and may be one that does not stand back: %w",
+		err = e.failed(fmt.Errorf("%s (%s) is still ahead of %s, and may not support standing back: %w",
 			ahead, who, to, err))
 	}
 	return err

@@ -177,7 +177,8 @@ func (e *Election) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
 
 // Revoke asks the leader to resign, by closing its term's Revoked channel. Whether and when to comply is up to the
 // leader. If there is no leader, Revoke is a no-op. Since the request replaces the leader's data, others can no longer
-// see its name.
+// see its name. Conversely, if the leader calls [Term.Proclaim] before it has read the request, the request is lost,
+// and you have to call Revoke again.
 //
 // Errors: a holder that uses kazoo, because it can't be asked; ErrUnknownOutcome if the reply was lost, after which you
 // can call Revoke again; otherwise the same as for [Election.Queue].

@@ -15,7 +15,6 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
-	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -346,28 +345,6 @@ func TestTerm(t *testing.T) {
 		}))
 		_, serving = e.Term()
 		require.False(t, serving)
-	})
-}
-
-// With the layout Selector, an election and a mutex are one queue.
-func TestCampaign_BesideAMutexOfTheClient(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := bubble.Dial(t, srv, "a")
-		e, err := election.New(c, path, election.WithLayout(election.Selector))
-		require.NoError(t, err)
-		m, err := mutex.New(c, path)
-		require.NoError(t, err)
-		h, err := m.Lock(t.Context())
-		require.NoError(t, err)
-		candidate := campaign(t, e)
-		synctest.Wait()
-		again := bubble.Start(t.Context(), m.Lock)
-		again.Waits(t)
-		require.NoError(t, h.Release(t.Context()))
-		term := elected(t, candidate)
-		again.Waits(t)
-		require.NoError(t, term.Release(t.Context()))
-		require.NoError(t, again.Granted(t, 0).Release(t.Context()))
 	})
 }
 

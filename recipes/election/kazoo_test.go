@@ -6,7 +6,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -34,20 +33,4 @@ func TestWithKazoo_OneLeaderInBothLanguages(t *testing.T) {
 			require.NoError(t, elected(t, waiting).Release(t.Context()))
 		})
 	}
-}
-
-// Otherwise there would be two leaders. The parent of the candidates is a container here.
-func TestWithoutKazoo_ContenderOfKazoo_IsRefused(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		e := join(t, srv, "go")
-		require.NoError(t, elected(t, campaign(t, e)).Release(t.Context()))
-		parent, _ := srv.Node(path)
-		require.True(t, parent.Container)
-		_, err := bubble.Dial(t, srv, "python").Create(t.Context(), path+"/9f0a__lock__", nil,
-			zk.FlagEphemeral|zk.FlagSequence)
-		require.NoError(t, err)
-		_, err = e.Campaign(t.Context())
-		require.ErrorIs(t, err, zkrecipes.ErrForeignContender)
-		require.ErrorContains(t, err, "WithKazoo")
-	})
 }

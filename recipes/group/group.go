@@ -46,7 +46,7 @@ func New(c *conn.Client, path string, opts ...Option) (*Group, error) {
 	client := (*client.Client)(c)
 	errs := []error{recipe.Apply(&cfg, opts), paths.Validate(path)}
 	if client == nil {
-		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))
+		errs = append(errs, errors.New("client is nil: create one with conn.Dial"))
 	} else if path == "/" && client.Abs(path) == "/" {
 		errs = append(errs, errors.New("path \"/\" is the root, which cannot be a group: want a path such as /app/workers"))
 	}

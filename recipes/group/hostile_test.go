@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -151,32 +150,5 @@ func TestHostile_DeletedAndMadeAgain(t *testing.T) {
 		require.LessOrEqual(t, count.Hits(), 8*times)
 		close(back)
 		shows(t, srv, slow)
-	})
-}
-
-// Every member is read again in each session, and only once.
-func TestHostile_SessionThatExpiresEachSecond(t *testing.T) {
-	hostile(t, func(t *testing.T, srv *zktest.Server) {
-		const members, seconds = 200, 60
-		for i := range members {
-			create(t, srv, fmt.Sprintf("%s/m%03d", path, i), nil)
-		}
-		g := open(t, bubble.Dial(t, srv, "w"))
-		m := join(t, g, "me", "")
-		v := follow(t, g)
-		before, goroutines, count := bubble.Heap(), bubble.Goroutines(), bubble.Requests(srv)
-		for i := range seconds {
-			srv.Expire(srv.SessionOf("w"))
-			require.NoError(t, srv.Delete(fmt.Sprintf("%s/m%03d", path, i)))
-			time.Sleep(time.Second)
-		}
-		t.Logf("%d requests a second for %d members", count.Hits()/seconds, members)
-		require.LessOrEqual(t, count.Hits(), seconds*(members+20))
-		time.Sleep(time.Minute)
-		shows(t, srv, v)
-		require.Len(t, v.view.Members, members-seconds+1)
-		require.True(t, m.State().Exists && m.State().Current)
-		require.Less(t, bubble.Heap()-before, int64(1<<20))
-		require.LessOrEqual(t, bubble.Goroutines(), goroutines+2)
 	})
 }

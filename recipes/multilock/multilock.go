@@ -13,8 +13,9 @@
 // [Holds.Context] is canceled as soon as one of the holds ends.
 //
 // Concurrent calls can't deadlock with each other, whatever the order of their arguments, because each acquires its
-// locks in the order of their paths on the server. This doesn't protect a caller that already holds a lock and calls
-// LockAll for more, so acquire all of them in one call.
+// locks in the order of their paths on the server. Only locks with the same path on different ensembles must be given
+// in the same order by all callers. This doesn't protect a caller that already holds a lock and calls LockAll for more,
+// so acquire all of them in one call.
 //
 // # Failures
 //

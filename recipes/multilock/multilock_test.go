@@ -285,7 +285,7 @@ func TestHolds_OfSeveralClients_HaveNoTxn(t *testing.T) {
 		all, err := multilock.LockAll(t.Context(), parts(x, y)...)
 		require.NoError(t, err)
 		_, err = all.Txn(t.Context())
-		require.ErrorContains(t, err, "want locks of one client")
+		require.ErrorContains(t, err, "want locks of the same client")
 		require.NoError(t, all.Check(t.Context()))
 		require.NoError(t, all.Release(t.Context()))
 	})
@@ -340,7 +340,7 @@ func testTxnOfOtherRoots(t *testing.T, root string) {
 		all, err := multilock.LockAll(t.Context(), parts(first, second)...)
 		require.NoError(t, err)
 		_, err = all.Txn(t.Context())
-		require.ErrorContains(t, err, "want locks of one client")
+		require.ErrorContains(t, err, "want locks of the same client")
 		require.NoError(t, all.Release(t.Context()))
 	})
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
@@ -75,82 +74,6 @@ func BenchmarkLockContended(b *testing.B) {
 	for _, clients := range []int{2, 8} {
 		b.Run(fmt.Sprintf("clients=%d/server=zktest", clients), func(b *testing.B) {
 			spread(b, benchMutexes(b, clients, func(int) string { return "/lock" }))
-		})
-	}
-}
-
-// BenchmarkHandOver measures one release and the grant that follows, while several others wait. A caller that has had
-// the lock goes to the end of the queue.
-func BenchmarkHandOver(b *testing.B) {
-	for _, sessions := range []int{1, 2} {
-		for _, waiters := range []int{10, 1000} {
-			b.Run(fmt.Sprintf("sessions=%d/waiters=%d/server=zktest", sessions, waiters), func(b *testing.B) {
-				handOver(b, benchMutexes(b, sessions, func(int) string { return "/lock" }), waiters)
-			})
-		}
-	}
-}
-
-func handOver(b *testing.B, mutexes []*mutex.Mutex, waiters int) {
-	b.Helper()
-	ctx, cancel := context.WithCancel(b.Context())
-	holds := make(chan *zkrecipes.Hold)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	for i := range waiters + 1 {
-		m := mutexes[i%len(mutexes)]
-		wg.Go(func() {
-			for {
-				h, err := m.Lock(ctx)
-				if err != nil {
-					return // the end
-				}
-				select {
-				case holds <- h:
-				case <-ctx.Done():
-					_ = h.Release(b.Context()) // the end
-					return
-				}
-			}
-		})
-	}
-	holder := <-holds
-	for {
-		queue, err := mutexes[0].Queue(ctx)
-		require.NoError(b, err)
-		if len(queue) > waiters {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		require.NoError(b, holder.Release(ctx))
-		holder = <-holds
-	}
-	require.NoError(b, holder.Release(ctx))
-}
-
-// tracer returns a tracer that has all hooks, which do nothing.
-func tracer() *zkrecipes.Tracer {
-	return &zkrecipes.Tracer{
-		AcquireStart: func(ctx context.Context, _ zkrecipes.AcquireStart) context.Context { return ctx },
-		AcquireEnd:   func(context.Context, zkrecipes.AcquireEnd) {},
-		HoldStart:    func(ctx context.Context, _ zkrecipes.HoldStart) context.Context { return ctx },
-		HoldEnd:      func(context.Context, zkrecipes.HoldEnd) {},
-		State:        func(zkrecipes.StateChange) {},
-		Connect:      func(zkrecipes.Connect) {},
-		Request:      func(context.Context, zkrecipes.Request) {},
-	}
-}
-
-// BenchmarkLockTraced shows what the hooks of a tracer cost. BenchmarkLock has none.
-func BenchmarkLockTraced(b *testing.B) {
-	for _, clients := range []int{1, 8} {
-		b.Run(fmt.Sprintf("clients=%d/server=zktest", clients), func(b *testing.B) {
-			path := func(i int) string { return fmt.Sprintf("/lock-of-%d", i) }
-			spread(b, benchMutexes(b, clients, path, conn.WithTracer(tracer())))
 		})
 	}
 }

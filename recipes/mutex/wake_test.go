@@ -162,7 +162,8 @@ func TestHandOver_Auto(t *testing.T) {
 			length.Store(int64(section))
 			time.Sleep(40*section + time.Second)
 			before, start := sections.Load(), time.Now()
-			kinds := count(srv, func(q zktest.Request) zktest.Op { return q.Op }, func() { time.Sleep(100*section + time.Second) })
+			kinds := count(srv, func(q zktest.Request) zktest.Op { return q.Op },
+				func() { time.Sleep(100*section + time.Second) })
 			n := sections.Load() - before
 			t.Logf("sections of %v: %v in %d", section, kinds, n)
 			return float64(kinds[zktest.OpGetData]) / float64(n), time.Since(start) / time.Duration(n)

@@ -133,8 +133,11 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 		k.doubt = true // until there is an answer
 		_, czxid, err := k.session.MultiZxid(ctx, ops...)
 		err = k.hangups.Judge(len(data), err)
-		k.doubt = doubted || errors.Is(err, zkrecipes.ErrUnknownOutcome)
+		// A server that does not tell the czxid leaves the same doubt as a lost reply.
+		k.doubt = doubted || errors.Is(err, zkrecipes.ErrUnknownOutcome) || err == nil && czxid == 0
 		switch {
+		case err == nil && czxid == 0:
+			return nil
 		case err == nil:
 			k.czxid, k.wrote, k.taken = czxid, number, false
 			k.made()
@@ -196,7 +199,7 @@ func (k *keeper) remove(ctx context.Context) {
 		if errors.Is(err, zk.ErrNoAuth) {
 			k.mu.Lock()
 			if k.stuck == nil {
-				k.client.Logger().Warn("zookeeper: not allowed to remove our node, it stays until this session ends",
+				k.client.Logger().Warn("zookeeper: not authorized to delete our node, it remains until this session ends",
 					"path", k.path, "error", err)
 			}
 			k.stuck = err

@@ -109,7 +109,7 @@ func New(c *conn.Client, path string, data []byte, opts ...Option) (*Node, error
 // open starts to maintain the node. The options have been checked.
 func open(client *client.Client, path string, data []byte, cfg config) (*Node, error) {
 	if client == nil {
-		return nil, errors.New("client is nil: want one made by conn.Dial")
+		return nil, errors.New("client is nil: create one with conn.Dial")
 	}
 	if client.Abs(path) == "/" {
 		return nil, errors.New("path \"/\" is the root, which is always there: want a path such as /app/workers/w1")
@@ -125,7 +125,7 @@ func open(client *client.Client, path string, data []byte, cfg config) (*Node, e
 	}
 	claim, ok := client.Claim(path)
 	if !ok {
-		return nil, fmt.Errorf("%s: this client keeps a node there already: close that first", path)
+		return nil, fmt.Errorf("%s: this client already keeps a node there: close it first", path)
 	}
 	n.claim = claim
 	if claim.Before() != nil {
@@ -278,7 +278,7 @@ func (n *Node) Close(ctx context.Context) error {
 		case <-n.done:
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("%s: still being removed: %w", n.path, n.client.Explain(context.Cause(ctx)))
+			return fmt.Errorf("%s: still being deleted: %w", n.path, n.client.Explain(context.Cause(ctx)))
 		}
 	}
 }

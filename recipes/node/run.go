@@ -85,7 +85,7 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 // failed reports and logs why the node does not exist, or does not have its data.
 func (n *Node) failed(seen State, r *session.Age, err error) {
 	if now := n.State(); !sameReason(now.Err, err) {
-		n.client.Logger().Warn("zookeeper: our node is not there, or has old data",
+		n.client.Logger().Warn("zookeeper: our node is missing or has outdated data",
 			"path", n.path, "there", seen.Exists, "error", err)
 	}
 	seen.Err, seen.AsOf = err, time.Now()

@@ -39,9 +39,9 @@ var ErrDeleted = errors.New("deleted by another client")
 // These are the other reasons why the node does not exist, apart from answers of the server.
 var (
 	errOverwritten = errors.New("another client has written its data")
-	errUnsettled   = errors.New("changes whenever it is looked at")
-	errNotYet      = errors.New("not there yet")
-	errLeaving     = errors.New("the node that this client kept there before is still being removed")
+	errUnsettled   = errors.New("keeps changing")
+	errNotYet      = errors.New("not created yet")
+	errLeaving     = errors.New("the node that this client kept there before is still being deleted")
 	errNoAnswer    = errors.New("not connected")
 )
 

@@ -1,13 +1,11 @@
 package rwlock_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
@@ -57,25 +55,4 @@ func TestWithKazoo_ReadersShareAndWritersExclude(t *testing.T) {
 		release(t, second.Granted(t, 0))
 		bubble.Clean(t, srv, path)
 	})
-}
-
-// A reader of kazoo excludes writers, and would not see ours.
-func TestWithoutKazoo_ContenderOfKazoo_IsRefused(t *testing.T) {
-	for _, name := range []string{"__rlock__", "__lock__"} {
-		pair(t, func(t *testing.T, srv *zktest.Server, a, python *conn.Client) {
-			l := newLock(t, a)
-			release(t, held(t, t.Context(), l.Lock))
-			parent, _ := srv.Node(path)
-			require.True(t, parent.Container)
-			node, err := python.Create(t.Context(), path+"/9f0a"+name, nil, zk.FlagEphemeral|zk.FlagSequence)
-			require.NoError(t, err)
-			for _, acquire := range []func(context.Context) (*zkrecipes.Hold, error){l.Lock, l.RLock, l.TryLock, l.TryRLock} {
-				_, err = acquire(t.Context())
-				require.ErrorIs(t, err, zkrecipes.ErrForeignContender)
-				require.ErrorContains(t, err, "WithKazoo")
-			}
-			require.NoError(t, srv.Delete(node))
-			bubble.Clean(t, srv, path)
-		})
-	}
 }

@@ -148,7 +148,7 @@ func TestErrors_ForeignContenderAtTheDoor(t *testing.T) {
 			require.NoError(t, err)
 			_, err = s.Acquire(t.Context(), 1)
 			require.ErrorIs(t, err, zkrecipes.ErrForeignContender)
-			require.ErrorContains(t, err, "is not named lock-: let one of the two use another path")
+			require.ErrorContains(t, err, "is not named lock-: have one of the two use another path")
 		})
 	}
 }

@@ -98,7 +98,7 @@ func TestWithKazoo_LimitsThatDiffer(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		release(t, acquire(t, newSemaphore(t, a, 3, semaphore.WithKazoo()), 1))
 		_, err := newSemaphore(t, b, 4, semaphore.WithKazoo()).Acquire(t.Context(), 1)
-		require.ErrorContains(t, err, "the node holds 3, and this semaphore has 4")
+		require.ErrorContains(t, err, "the node holds 3, but this semaphore has 4")
 		_, err = newSemaphore(t, b, 4, semaphore.WithKazoo()).TryAcquire(t.Context(), 1)
 		require.ErrorContains(t, err, "the node holds 3")
 		require.NoError(t, srv.Set(path, []byte("owner: ops")))

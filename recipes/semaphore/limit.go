@@ -66,7 +66,7 @@ func (l *limit) agree(ctx context.Context, s *session.Session) error {
 			return err
 		}
 		if n, err := strconv.Atoi(string(data)); err == nil && n != l.seed {
-			return fmt.Errorf("the node holds %d, and this semaphore has %d: want the same in all programs", n, l.seed)
+			return fmt.Errorf("the node holds %d, but this semaphore has %d: all programs must use the same limit", n, l.seed)
 		}
 		return nil
 	})
@@ -132,7 +132,7 @@ func (s *Semaphore) readLimit(ctx context.Context) (int, error) {
 func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	bad := checkStored(limit)
 	if s.limit.node == "" {
-		bad = errors.New("the limit is fixed: want a semaphore made with WithLimitNode")
+		bad = errors.New("the limit is fixed: create the semaphore with WithLimitNode")
 	}
 	if bad != nil {
 		return fmt.Errorf("set limit %d of %s: %w", limit, s.path, bad)
@@ -166,7 +166,7 @@ func checkStored(n int) error {
 	case n < 0 || n > math.MaxInt32:
 		return fmt.Errorf("want between 0 and %d", math.MaxInt32)
 	case isText(encode(n)):
-		return fmt.Errorf("its four bytes are the text %q, which readers refuse: want another limit", encode(n))
+		return fmt.Errorf("its four bytes read as the text %q, which readers reject: use another limit", encode(n))
 	default:
 		return nil
 	}

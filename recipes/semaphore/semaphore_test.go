@@ -112,19 +112,6 @@ func TestNodes_AreThoseOfCurator(t *testing.T) {
 	})
 }
 
-// With a limit of 1, the semaphore is Curator's InterProcessSemaphoreMutex.
-func TestNodes_OneLease_IsCuratorsSemaphoreMutex(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		h := acquire(t, newSemaphore(t, a, 1), 1)
-		synctest.Wait()
-		require.Equal(t, []string{"leases", "locks"}, srv.Children(path))
-		require.Empty(t, srv.Children(locks))
-		require.Regexp(t, `lease-0000000000$`, h.Path())
-		release(t, h)
-		clean(t, srv)
-	})
-}
-
 func TestAcquire_SeveralLeases_AreOneTransactionAndOneHold(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		s := newSemaphore(t, a, 5)

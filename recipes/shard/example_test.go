@@ -57,8 +57,8 @@ func ExampleShards_Leave() {
 	// p0 of w1 held by w1
 	// p1 of w1 held by w1
 	// <nil>
-	// p0 stops: the shard goes to another member
-	// p1 stops: the shard goes to another member
+	// p0 stops: the shard is moving to another member
+	// p1 stops: the shard is moving to another member
 	// <nil>
 	// <nil>
 }

@@ -96,7 +96,8 @@ func TestLeader_GivesWay(t *testing.T) {
 			zktest.Fail(zktest.CodeNoAuth))
 		f.gone(all[2])
 		f.requireServed(10*time.Second, map[string]int{"a": 3, "b": 3})
-		f.requireLogged("a", "level=ERROR", "this leader cannot go on", "id=a", "/members forbids read")
+		f.requireLogged("a", "level=ERROR", "this leader cannot continue", "id=a",
+			"ACL of "+path+"/members does not grant read")
 		require.Equal(f, "b", f.writers()[len(f.writers())-1])
 		f.requireRunning(all[:2]...)
 	})
@@ -113,7 +114,7 @@ func TestLeader_MayNotWrite(t *testing.T) {
 		f.requireRunning(all[:2]...)
 		require.Equal(f, map[string]int{"a": 2, "b": 2}, f.load())
 		require.Less(f, forbidden.Hits(), 70, "one try every five seconds, whoever leads")
-		f.requireLogged("a", "level=ERROR", "this leader cannot go on", "write the plan "+path+"/plan")
+		f.requireLogged("a", "level=ERROR", "this leader cannot continue", "write the plan "+path+"/plan")
 		forbidden.Remove()
 		f.requireServed(10*time.Second, map[string]int{"a": 3, "b": 3})
 	})
@@ -175,7 +176,8 @@ func TestMember_MayNotReadThePlan(t *testing.T) {
 		require.Zero(f, asks.Hits(), "it does not know the present plan")
 		f.requireRunning(all...)
 		require.Equal(f, 2, f.load()["b"])
-		f.requireLogged("b", "level=ERROR", "a member keeps what it has", "/plan forbids read", "after=5s")
+		f.requireLogged("b", "level=ERROR",
+			"this member keeps its shards and tries again", "/plan does not grant read", "after=5s")
 		forbidden.Remove()
 		f.requireServed(15*time.Second, map[string]int{"a": 2, "b": 2, "c": 2})
 	})
@@ -219,16 +221,16 @@ func TestSource_FailsForTheNextLeader(t *testing.T) {
 		harm   func(f *fleet) error
 		log    string
 	}{
-		"a function fails": {fails, nil, "cannot be had"},
+		"a function fails": {fails, nil, "cannot get"},
 		"a function waits": {waits, nil, ""},
 		"the node is garbled": {
 			nil, func(f *fleet) error { return f.srv.Set(path+"/shards", []byte("garbled")) },
-			"cannot be read",
+			"cannot read",
 		},
 		"the node may not be read": {nil, func(f *fleet) error {
 			f.srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "/shards$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
 			return nil
-		}, "cannot be read"},
+		}, "cannot read"},
 		"the node is deleted": {nil, func(f *fleet) error { return f.srv.Delete(path + "/shards") }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -252,9 +254,9 @@ func TestSource_FailsForTheNextLeader(t *testing.T) {
 				f.pass(5 * time.Second)
 				f.gone(all[0]) // it led
 				f.requireServed(3*time.Second, map[string]int{"b": 3, "c": 3})
-				f.requireLogged("b", "level=WARN", "the source has not told the set of shards yet", "path="+path, "shards=6")
+				f.requireLogged("b", "level=WARN", "the source has not reported the set of shards yet", "path="+path, "shards=6")
 				if source.log != "" {
-					f.requireLogged("b", "level=ERROR", source.log, "the last one stays")
+					f.requireLogged("b", "level=ERROR", source.log, "keeping the previous one")
 				}
 				require.NoError(f, f.srv.Delete(path+"/plan"))
 				f.pass(settle)
@@ -307,7 +309,7 @@ func TestPlan_AboveTheBufferOfTheServers(t *testing.T) {
 		f.pass(5*time.Minute + 10*time.Second)
 		require.InDelta(f, 3+5, connects.Hits(), 1, "two tries, one each minute")
 		f.requireRunning(a)
-		f.requireLogged("a", "level=ERROR", "the plan is too large, the last one stays", "path="+path+"/plan",
+		f.requireLogged("a", "level=ERROR", "the plan is too large, keeping the previous one", "path="+path+"/plan",
 			"bytes=1", "again=1m0s", "jute.maxbuffer")
 		f.shards = f.shards[:10]
 		names.Store(&f.shards)
@@ -317,7 +319,8 @@ func TestPlan_AboveTheBufferOfTheServers(t *testing.T) {
 	})
 }
 
-// A set that fits a node is accepted, but the plan also has the ids of the owners. A plan that does not fit is not sent.
+// A set that fits a node is accepted, but the plan also has the ids of the owners. A plan that does not fit is not
+// sent.
 func TestPlan_AboveTheLimitOfTheClient(t *testing.T) {
 	inFleet(t, 560, func(f *fleet) {
 		a := f.prepare("a")
@@ -333,7 +336,7 @@ func TestPlan_AboveTheLimitOfTheClient(t *testing.T) {
 		f.pass(time.Minute)
 		require.Zero(f, sent.Hits())
 		f.requireRunning(a)
-		f.requireLogged("a", "level=ERROR", "the plan is too large, the last one stays", "bytes=41",
+		f.requireLogged("a", "level=ERROR", "the plan is too large, keeping the previous one", "bytes=41",
 			"want fewer shards or shorter names")
 	})
 }
@@ -351,7 +354,7 @@ func TestPlan_CannotBeWritten(t *testing.T) {
 			require.NoError(f, f.srv.Set(path+"/members/b", []byte(`{"weight":1}`)))
 		}
 		require.InDelta(f, 12, refused.Hits(), 1)
-		f.requireLogged("a", "level=ERROR", "the plan cannot be written, the last one stays", "path="+path+"/plan")
+		f.requireLogged("a", "level=ERROR", "cannot write the plan, keeping the previous one", "path="+path+"/plan")
 		f.requireRunning(a, b)
 		refused.Remove()
 		f.requireServed(5*time.Second+settle, map[string]int{"a": 3, "b": 3})
@@ -372,7 +375,7 @@ func TestMember_CannotSayWhatItIs(t *testing.T) {
 		require.ErrorIs(f, a.shards.Leave(leaving), context.DeadlineExceeded)
 		require.Positive(f, refused.Hits())
 		require.Less(f, refused.Hits(), 30, "with pauses")
-		f.requireLogged("a", "level=ERROR", "what this member says of itself cannot be written", "id=a", "forbids")
+		f.requireLogged("a", "level=ERROR", "cannot write the state of this member", "id=a", "does not grant")
 		require.Equal(f, 2, f.load()["a"])
 		refused.Remove()
 		f.requireServed(time.Minute, map[string]int{"b": 4})
@@ -381,7 +384,7 @@ func TestMember_CannotSayWhatItIs(t *testing.T) {
 	})
 }
 
-// A lock that a member may not acquire counts as a failure, and the shard goes to another member.
+// A lock that a member may not acquire counts as a failure, and the shard is moving to another member.
 func TestWorker_LockCannotBeHad(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Path: "/own/s000/", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
@@ -389,8 +392,8 @@ func TestWorker_LockCannotBeHad(t *testing.T) {
 		f.join("b")
 		f.requireServed(10*time.Second, map[string]int{"a": 1, "b": 1})
 		require.Equal(f, "b", f.owners()["s000"])
-		f.requireLogged("a", "level=WARN", "the lock of a shard cannot be had", "shard=s000", "failures=3")
-		f.requireLogged("a", "level=ERROR", "a shard is given away", "shard=s000", "id=a", "for=5m0s")
+		f.requireLogged("a", "level=WARN", "cannot acquire the lock of a shard", "shard=s000", "failures=3")
+		f.requireLogged("a", "level=ERROR", "giving a shard away", "shard=s000", "id=a", "for=5m0s")
 	})
 }
 
@@ -453,6 +456,6 @@ func TestPlan_GarbledAsItIsWritten(t *testing.T) {
 		f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$"}, zktest.Before(garble))
 		f.gone(b)
 		f.requireServed(time.Second, map[string]int{"a": 4})
-		f.requireLogged("a", "level=ERROR", "the plan cannot be read, another one is written")
+		f.requireLogged("a", "level=ERROR", "cannot read the plan, writing a new one")
 	})
 }

@@ -53,7 +53,8 @@ func (m *member) lead(ctx context.Context, t *election.Term) error {
 	if ctx.Err() != nil || !m.survives(err) {
 		return err
 	}
-	m.log.Error("shard: this leader cannot go on, another member is to lead", "path", m.path, "id", m.id, "error", err)
+	m.log.Error("shard: this leader cannot continue, resigning so that another member can lead",
+		"path", m.path, "id", m.id, "error", err)
 	return session.Sleep(ctx, tryAgain)
 }
 
@@ -135,7 +136,7 @@ func (l *leader) seePlan(view value.View[plan]) {
 // learn records what the node of the plan contains.
 func (l *leader) learn(p plan, at value.Version, err error) {
 	if err != nil {
-		l.log.Error("shard: the plan cannot be read, another one is written", "path", l.plan.Path(), "error", err)
+		l.log.Error("shard: cannot read the plan, writing a new one", "path", l.plan.Path(), "error", err)
 	}
 	l.last, l.at, l.known = p, at, true
 	l.written = true // unless there is nothing to start from, in which case recall makes up for it
@@ -143,7 +144,7 @@ func (l *leader) learn(p plan, at value.Version, err error) {
 
 func (l *leader) seeShards(names []string) {
 	if err := l.checkNames(names); err != nil {
-		l.log.Error("shard: this set of shards cannot be, the last one stays", "path", l.path, "error", err)
+		l.log.Error("shard: the set of shards is invalid, keeping the previous one", "path", l.path, "error", err)
 		return
 	}
 	before := l.shards
@@ -202,7 +203,7 @@ func (l *leader) awaitShards() (wait time.Duration) {
 	if len(names) == 0 {
 		return never
 	}
-	l.log.Warn("shard: the source has not told the set of shards yet, that of the plan stays",
+	l.log.Warn("shard: the source has not reported the set of shards yet, keeping that of the plan",
 		"path", l.path, "shards", len(names))
 	l.shards = names
 	return 0
@@ -244,7 +245,7 @@ func (l *leader) recall(ctx context.Context) error {
 	owners := map[string]string{}
 	for i, h := range holders {
 		if errors.Is(errs[i], zk.ErrNoAuth) {
-			l.log.Error("shard: it cannot be read who holds a shard", "path", l.path, "shard", held[i], "error", errs[i])
+			l.log.Error("shard: cannot read who holds a shard", "path", l.path, "shard", held[i], "error", errs[i])
 			errs[i] = nil
 		}
 		owners[held[i]] = h.Name
@@ -309,7 +310,7 @@ func (l *leader) write(ctx context.Context, next plan) error {
 	case err == nil:
 		l.settled, l.wrote, l.pending = time.Now(), time.Now(), time.Time{}
 		moves := next.moves(l.last)
-		l.log.Info("shard: a plan is written",
+		l.log.Info("shard: wrote a plan",
 			"path", l.path, "shards", len(l.shards), "members", len(l.members), "moves", moves)
 		l.tellPlan(next, moves)
 	case ctx.Err() != nil, errors.Is(err, zkrecipes.ErrFenced):
@@ -318,15 +319,15 @@ func (l *leader) write(ctx context.Context, next plan) error {
 		return fmt.Errorf("write the plan %s: %w", l.plan.Path(), err)
 	case errors.Is(err, zkrecipes.ErrTooLarge):
 		l.resumes = time.Now().Add(hungUp)
-		l.log.Error("shard: the plan is too large, the last one stays",
+		l.log.Error("shard: the plan is too large, keeping the previous one",
 			"path", l.plan.Path(), "bytes", size, "again", hungUp, "error", err)
 		return nil
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode),
 		errors.Is(err, zkrecipes.ErrUnknownOutcome):
-		l.log.Info("shard: the plan has changed meanwhile, or may have", "path", l.plan.Path(), "error", err)
+		l.log.Info("shard: the plan has changed, or may have", "path", l.plan.Path(), "error", err)
 	default:
 		l.resumes = time.Now().Add(tryAgain)
-		l.log.Error("shard: the plan cannot be written, the last one stays", "path", l.plan.Path(), "error", err)
+		l.log.Error("shard: cannot write the plan, keeping the previous one", "path", l.plan.Path(), "error", err)
 		return nil
 	}
 	p, at, err := l.plan.Get(ctx)

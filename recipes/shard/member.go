@@ -79,9 +79,9 @@ var errDrained = errors.New("the member has left")
 // another member leads if it can.
 //
 // Errors: before sending any request, a nil serve function, an invalid source, or another Run of the same Shards;
-// context.Cause(ctx); ErrClosed; the server's error when the member joins; zk.ErrNoAuth, ErrForeignContender or
-// ErrSequenceExhausted, if the member has never seen a plan. The error is nil after Leave, or if everything is handed
-// over within the time set by WithLeave.
+// context.Cause(ctx); ErrClosed; the server's error when the member joins; zk.ErrNoAuth, ErrForeignContender,
+// ErrSequenceExhausted or ErrUnsupportedServer, if the member has never seen a plan. The error is nil after Leave, or
+// if everything is handed over within the time set by WithLeave.
 func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Context, s *Shard) error) error {
 	switch {
 	case serve == nil:
@@ -103,7 +103,7 @@ func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Co
 	m.ctx, m.stop = context.WithCancelCause(working)
 	defer m.stop(nil)
 	if !s.enter(m) {
-		return errors.New("shard: Run runs already: want another Shards for another member")
+		return errors.New("shard: Run is already running: create another Shards for another member")
 	}
 	defer close(m.over)
 	defer s.exit()
@@ -150,7 +150,7 @@ func (s *Shards) Leave(ctx context.Context) error {
 	case <-m.over:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("leave %s: it goes on: %w", s.path, session.CauseOf(ctx))
+		return fmt.Errorf("leave %s: still leaving: %w", s.path, session.CauseOf(ctx))
 	}
 }
 
@@ -221,7 +221,7 @@ func (m *member) join(ctx context.Context) error {
 	}
 	kept, err := m.group.Join(m.ctx, m.id, data)
 	if errors.Is(err, zkrecipes.ErrTaken) {
-		m.log.Warn("shard: another session has the id of this member, which waits until that has ended",
+		m.log.Warn("shard: another session has the id of this member, waiting until that session has ended",
 			"path", m.path, "id", m.id, "error", err)
 		kept, err = m.group.Join(m.ctx, m.id, data, group.WithWait())
 	}
@@ -244,7 +244,7 @@ func (m *member) persist(ctx context.Context, f func(context.Context) error) err
 		if ctx.Err() != nil || !m.survives(err) {
 			return err
 		}
-		m.log.Error("shard: a member keeps what it has, and tries again",
+		m.log.Error("shard: this member keeps its shards and tries again",
 			"path", m.path, "id", m.id, "after", tryAgain, "error", err)
 		_ = session.Sleep(ctx, tryAgain) // f checks ctx
 	}
@@ -261,7 +261,7 @@ func (m *member) survives(err error) bool {
 	case errors.Is(err, zkrecipes.ErrClosed):
 		return false
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zkrecipes.ErrForeignContender),
-		errors.Is(err, zkrecipes.ErrSequenceExhausted):
+		errors.Is(err, zkrecipes.ErrSequenceExhausted), errors.Is(err, zkrecipes.ErrUnsupportedServer):
 		return m.generation > 0
 	}
 	return true
@@ -309,7 +309,7 @@ func (m *member) announce(ctx context.Context) {
 		}
 		if err != nil {
 			if ctx.Err() == nil && !errors.Is(err, zkrecipes.ErrClosed) {
-				m.log.Error("shard: what this member says of itself cannot be written", "path", m.path, "id", m.id, "error", err)
+				m.log.Error("shard: cannot write the state of this member", "path", m.path, "id", m.id, "error", err)
 			}
 			_ = session.Sleep(ctx, farewell) // the loop checks ctx
 			continue
@@ -356,7 +356,7 @@ func (m *member) adopt(view value.View[plan]) {
 		return
 	}
 	if view.Err != nil {
-		m.log.Error("shard: the plan cannot be read, this member keeps what it has", "path", m.plan.Path(), "error", view.Err)
+		m.log.Error("shard: cannot read the plan, this member keeps its shards", "path", m.plan.Path(), "error", view.Err)
 		return
 	}
 	m.generation = view.Version.Mzxid
@@ -372,7 +372,7 @@ func (m *member) keepID(ctx context.Context) {
 		taken := errors.Is(state.Err, zkrecipes.ErrTaken)
 		m.mu.Lock()
 		if taken && !m.taken {
-			m.log.Error("shard: another session has taken the id of this member, which stops its work until it has the id again",
+			m.log.Error("shard: another session has taken the id of this member, stopping its work until it has the id again",
 				"path", m.path, "id", m.id, "error", state.Err)
 		}
 		m.taken = taken

@@ -52,7 +52,7 @@ type Shard struct {
 
 // ErrMoved is the cause with which a function's context is canceled when the plan no longer assigns the function's
 // shard to this member.
-var ErrMoved = errors.New("the shard goes to another member")
+var ErrMoved = errors.New("the shard is moving to another member")
 
 // Option configures [New].
 type Option func(*config) error
@@ -212,7 +212,7 @@ func New(c *conn.Client, path string, opts ...Option) (*Shards, error) {
 	}
 	errs := []error{recipe.Apply(&s.config, opts)}
 	if s.returnGrace > 0 && s.id == "" {
-		errs = append(errs, errors.New("WithReturnGrace needs WithID: want an id that is the same after the restart"))
+		errs = append(errs, errors.New("WithReturnGrace needs WithID: want an id that stays the same across restarts"))
 	}
 	if s.returnGrace > 0 && s.leaveLimit > 0 {
 		errs = append(errs, errors.New(
@@ -220,7 +220,7 @@ func New(c *conn.Client, path string, opts ...Option) (*Shards, error) {
 	}
 	switch {
 	case c == nil:
-		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))
+		errs = append(errs, errors.New("client is nil: create one with conn.Dial"))
 	case paths.Validate(path) != nil:
 		errs = append(errs, paths.Validate(path))
 	case path == "/" && (*client.Client)(c).Abs(path) == "/":

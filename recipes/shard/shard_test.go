@@ -165,7 +165,7 @@ func TestWithLeave_CutOff(t *testing.T) {
 		require.Empty(f, f.load())
 		<-a.ended
 		require.ErrorIs(f, a.err, context.Canceled)
-		require.NotContains(f, f.log.text.String(), "cannot be written", "it has ended, and nobody is to do anything")
+		require.NotContains(f, f.log.text.String(), "cannot write", "it has ended, and nobody is to do anything")
 	})
 }
 
@@ -483,7 +483,7 @@ func TestSource_Node(t *testing.T) {
 		require.NoError(f, b.shards.SetNames(f.Context(), f.shards[:4]...))
 		f.shards = f.shards[:4]
 		f.requireServed(2*settle, map[string]int{"a": 2, "b": 2})
-		for text, bad := range map[string][]string{"one name at least": {}, "twice": {"a", "a"}, "without a slash": {"a/b"}} {
+		for text, bad := range map[string][]string{"at least one name": {}, "twice": {"a", "a"}, "without a slash": {"a/b"}} {
 			require.ErrorContains(f, a.shards.SetNames(f.Context(), bad...), text)
 		}
 	})
@@ -789,11 +789,11 @@ func TestBadInput(t *testing.T) {
 		}
 		for want, from := range map[string]shard.Source{
 			"the source is empty":             {},
-			"one name at least":               shard.List(),
-			"is there twice":                  shard.List("a", "b", "a"),
+			"at least one name":               shard.List(),
+			"is listed twice":                 shard.List("a", "b", "a"),
 			"without a slash":                 shard.List("a/b"),
 			"want the name of a node":         shard.List(".."),
-			"of at most":                      shard.List(long...),
+			"exceeds the limit of":            shard.List(long...),
 			"want a function":                 shard.Func(time.Second, nil),
 			"want a function, and a pause of": shard.Func(0, func(context.Context) ([]string, error) { return nil, nil }),
 		} {
@@ -803,7 +803,7 @@ func TestBadInput(t *testing.T) {
 		require.Error(f, shard.Run(f.Context(), nil, path, shard.List("a"), serve))
 		a := f.join("a")
 		f.requireServed(2*settle, map[string]int{"a": 1})
-		require.ErrorContains(f, a.shards.Run(f.Context(), shard.List("a"), serve), "runs already")
+		require.ErrorContains(f, a.shards.Run(f.Context(), shard.List("a"), serve), "is already running")
 		require.Equal(f, []string{"a"}, slices.Sorted(maps.Keys(f.load())))
 	})
 }

@@ -46,7 +46,7 @@ func Func(every time.Duration, f func(context.Context) ([]string, error)) Source
 				for ctx.Err() == nil {
 					names, err := f(ctx)
 					if err != nil && ctx.Err() == nil {
-						s.log.Error("shard: the set of shards cannot be had, the last one stays", "path", s.path, "error", err)
+						s.log.Error("shard: cannot get the set of shards, keeping the previous one", "path", s.path, "error", err)
 					}
 					if err == nil && !yield(names, nil) {
 						return
@@ -80,7 +80,8 @@ func Node() Source {
 							yield(nil, err)
 							return
 						case err != nil:
-							s.log.Error("shard: the set of shards cannot be read, the last one stays", "path", s.names.Path(), "error", err)
+							s.log.Error("shard: cannot read the set of shards, keeping the previous one",
+								"path", s.names.Path(), "error", err)
 						case view.Current && view.Version.Exists() && !yield(view.Value, nil):
 							return
 						}
@@ -111,7 +112,7 @@ func (s *Shards) SetNames(ctx context.Context, names ...string) error {
 // checkNames returns an error if the set is invalid.
 func (s *Shards) checkNames(names []string) error {
 	if len(names) == 0 {
-		return errors.New("no shards: want one name at least")
+		return errors.New("no shards: want at least one name")
 	}
 	seen := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -119,7 +120,7 @@ func (s *Shards) checkNames(names []string) error {
 			return err
 		}
 		if seen[name] {
-			return fmt.Errorf("shard %q is there twice: want each name once", name)
+			return fmt.Errorf("shard %q is listed twice: want each name once", name)
 		}
 		seen[name] = true
 	}
@@ -136,7 +137,7 @@ func (s *Shards) checkSize(p plan) (size int, err error) {
 		return 0, err
 	}
 	if err := (*client.Client)(s.client).CheckCreate(s.plan.Path(), data, 1); err != nil {
-		return len(data), fmt.Errorf("the plan does not fit a node, want fewer shards or shorter names: %w", err)
+		return len(data), fmt.Errorf("the plan does not fit in a node: want fewer shards or shorter names: %w", err)
 	}
 	return len(data), nil
 }

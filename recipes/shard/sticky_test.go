@@ -347,12 +347,3 @@ func FuzzSticky(f *testing.F) {
 		require.Equal(t, owners, Sticky(now), "a plan that follows on itself")
 	})
 }
-
-func BenchmarkSticky(b *testing.B) {
-	now := Situation{Shards: numbered("s", 20_000), Members: candidates(numbered("m", 50)...)}
-	now.Owners = Sticky(now)
-	now.Members = append(now.Members, candidates("another")...)
-	for b.Loop() {
-		Sticky(now)
-	}
-}

@@ -189,7 +189,7 @@ func (m *member) work(ctx context.Context, shard string) {
 	defer func() { told.become(StateNone, 0, context.Cause(ctx)) }()
 	lock, err := m.lock(shard)
 	if err != nil {
-		m.log.Error("shard: the plan has a shard that cannot be, it is left out",
+		m.log.Error("shard: the plan has an invalid shard, skipping it",
 			"path", m.plan.Path(), "shard", shard, "error", err)
 		<-ctx.Done()
 		return
@@ -212,7 +212,7 @@ func (m *member) work(ctx context.Context, shard string) {
 			continue
 		default:
 			t.ended(err)
-			m.log.Warn("shard: the lock of a shard cannot be had",
+			m.log.Warn("shard: cannot acquire the lock of a shard",
 				"path", m.path, "shard", shard, "failures", t.failures, "error", err)
 		}
 		if t.failures >= m.giveUp {
@@ -245,7 +245,7 @@ func (m *member) tend(ctx context.Context, shard string, h *zkrecipes.Hold, t *t
 		next := *t
 		next.ended(err)
 		if err != nil {
-			m.log.Warn("shard: the function of a shard has failed",
+			m.log.Warn("shard: the function of a shard failed",
 				"path", m.path, "shard", shard, "failures", next.failures, "error", err)
 		}
 		if next.failures >= m.giveUp {
@@ -278,10 +278,10 @@ func (m *member) bound(ctx context.Context, shard string, h *zkrecipes.Hold, ret
 			case <-returned:
 				return
 			case <-late:
-				m.log.Warn("shard: a function goes on although its context has ended",
+				m.log.Warn("shard: a function is still running although its context is done",
 					"path", m.path, "shard", shard, "for", complaint)
 			case <-limit:
-				m.log.Warn("shard: a function goes on although its context has ended, its lock is released",
+				m.log.Warn("shard: a function is still running although its context is done, releasing its lock",
 					"path", m.path, "shard", shard, "for", m.drainLimit)
 				_ = h.Release(ctx) // ctx has ended; the removal continues
 			}
@@ -296,7 +296,7 @@ func (m *member) bound(ctx context.Context, shard string, h *zkrecipes.Hold, ret
 
 // refuse gives a shard away for a while.
 func (m *member) refuse(shard string, why error) {
-	m.log.Error("shard: a shard is given away, because its function or its lock fails here",
+	m.log.Error("shard: giving a shard away because its function or its lock keeps failing here",
 		"path", m.path, "shard", shard, "id", m.id, "for", refusal, "error", why)
 	m.mu.Lock()
 	defer m.mu.Unlock()

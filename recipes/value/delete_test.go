@@ -110,7 +110,7 @@ func TestOpDelete(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		v, h := holder(t, srv, "a")
 		_, err := v.OpDelete(value.Version{})
-		require.ErrorContains(t, err, "the version is of a missing node")
+		require.ErrorContains(t, err, "the version belongs to a missing node")
 		old, err := v.Set(t.Context(), "1")
 		require.NoError(t, err)
 		_, err = v.Set(t.Context(), "2")
@@ -123,7 +123,7 @@ func TestOpDelete(t *testing.T) {
 		op, err = v.OpDelete(old)
 		require.NoError(t, err)
 		_, err = bubble.Dial(t, srv, "b").Multi(t.Context(), op)
-		require.ErrorContains(t, err, "one root")
+		require.ErrorContains(t, err, "same client and root")
 		_, err = h.Txn(t.Context(), op)
 		require.NoError(t, err)
 		_, old = get(t, v)

@@ -50,7 +50,7 @@ var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
 func compress(data []byte) ([]byte, error) {
 	if len(data) > maxGzip {
-		return nil, fmt.Errorf("%d bytes: want %d at most before they are compressed", len(data), maxGzip)
+		return nil, fmt.Errorf("%d bytes: want at most %d before compression", len(data), maxGzip)
 	}
 	var b bytes.Buffer
 	z, _ := gzipWriters.Get().(*gzip.Writer)
@@ -71,7 +71,7 @@ func decompress(data []byte) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("want gzip: %w", err)
 	case len(plain) > maxGzip:
-		return nil, fmt.Errorf("the data have more than %d bytes when they are decompressed", maxGzip)
+		return nil, fmt.Errorf("the data exceeds %d bytes when decompressed", maxGzip)
 	}
 	return plain, nil
 }

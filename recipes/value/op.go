@@ -62,8 +62,9 @@ func (v *Value[T]) OpDelete(old Version) (zkrecipes.Op, error) {
 }
 
 var (
-	errMissing = errors.New("the version is of a missing node: want one of a node that was read")
-	errNoCheck = errors.New("the data version is -1, which servers take for any: write the value once, and read it again")
+	errMissing = errors.New("the version belongs to a missing node: want one of a node that was read")
+	errNoCheck = errors.New("the data version is -1, which servers take for any version: write the value once, " +
+		"and read it again")
 )
 
 // own binds op to the root under which its path is that of the value.

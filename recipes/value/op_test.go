@@ -104,10 +104,10 @@ func TestOps_OfAnotherClient(t *testing.T) {
 				opSet(t, v, "1", value.Version{}), opSet(t, v, "1", value.Version{Czxid: 1}), check, add,
 			} {
 				_, err = h.Txn(t.Context(), op)
-				require.ErrorContains(t, err, "want one client with one root", op.Kind)
+				require.ErrorContains(t, err, "want the same client and root for both", op.Kind)
 				require.NotErrorIs(t, err, zkrecipes.ErrFenced)
 				_, err = c.Multi(t.Context(), op)
-				require.ErrorContains(t, err, "want one client with one root", op.Kind)
+				require.ErrorContains(t, err, "want the same client and root for both", op.Kind)
 			}
 			require.Zero(t, sent.Hits())
 			sent.Remove()

@@ -46,7 +46,7 @@ type Tx struct {
 func UpdateAll(ctx context.Context, c *conn.Client, fn func(tx *Tx) error) error {
 	switch {
 	case c == nil:
-		return errors.New("update all: client is nil: want one made by conn.Dial")
+		return errors.New("update all: client is nil: create one with conn.Dial")
 	case fn == nil:
 		return errors.New("update all: the function is nil: want one that reads and writes values")
 	case ctx == nil:

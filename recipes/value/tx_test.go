@@ -342,7 +342,7 @@ func TestUpdateAll_Fails(t *testing.T) {
 		sub, err := b.client.Sub("/bank")
 		require.NoError(t, err)
 		for _, c := range []*conn.Client{sub, bubble.Dial(t, b.srv, "c")} {
-			require.ErrorContains(t, value.UpdateAll(t.Context(), c, ok), "want one client with one root")
+			require.ErrorContains(t, value.UpdateAll(t.Context(), c, ok), "want the same client and root for both")
 		}
 		require.NoError(t, b.srv.Set("/bank/0", []byte("no number")))
 		err = value.UpdateAll(t.Context(), b.client, func(tx *value.Tx) error {

@@ -58,7 +58,7 @@ func New[T any](c *conn.Client, path string, codec Codec[T]) (*Value[T], error) 
 
 func check[T any](c *conn.Client, path string, codec Codec[T]) error {
 	if c == nil {
-		return errors.New("client is nil: want one made by conn.Dial")
+		return errors.New("client is nil: create one with conn.Dial")
 	}
 	if err := paths.Validate(path); err != nil {
 		return err

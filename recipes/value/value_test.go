@@ -391,7 +391,7 @@ func TestSetHeld_HoldOfAnotherClient(t *testing.T) {
 			if x.ok {
 				require.NoError(t, err, i)
 			} else {
-				require.ErrorContains(t, err, "want one client with one root", i)
+				require.ErrorContains(t, err, "want the same client and root for both", i)
 				require.ErrorContains(t, err, h.Path())
 				require.Zero(t, refused.Hits(), i)
 			}
@@ -422,7 +422,7 @@ func TestSetHeld_NestedHold(t *testing.T) {
 			v, err = value.New(x.other, "/v", value.Text())
 			require.NoError(t, err)
 			_, err = v.SetHeld(t.Context(), h, "1")
-			require.ErrorContains(t, err, "one root")
+			require.ErrorContains(t, err, "same client and root")
 			ctx = h.Context() //nolint:fatcontext // two of them
 		}
 		require.Len(t, srv.Children("/sub/lock"), 1)

@@ -61,7 +61,7 @@ func tokensGrow(queue []Hold) error {
 		}
 		if c.Token < largest.Token || (c.Token == largest.Token && !sameContender(c, largest)) {
 			return &Violation{Rule: "order", A: largest, B: c, Why: fmt.Sprintf(
-				"called at %d, after the first had been granted, and yet it has the smaller token", c.Called)}
+				"called at %d, after the first had been granted, but has the smaller token", c.Called)}
 		}
 	}
 	return nil
@@ -74,7 +74,7 @@ func firstComeFirstServed(queue []Hold, limit int) error {
 	for _, h := range queue {
 		for weight, before := range largest {
 			if weight+h.Weight > limit && before.Token > h.Token && !h.Lost {
-				return &Violation{Rule: "order", A: before, B: h, Why: "granted after one that stood behind it in the queue"}
+				return &Violation{Rule: "order", A: before, B: h, Why: "granted after a contender that was behind it in the queue"}
 			}
 		}
 		if before, ok := largest[h.Weight]; !ok || h.Token > before.Token {

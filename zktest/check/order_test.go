@@ -17,11 +17,11 @@ func TestOrder_RejectsCorruptedHistory(t *testing.T) {
 	}{
 		"overtaken in the queue": {
 			func(h []check.Hold) { h[20].Token, h[21].Token = h[21].Token, h[20].Token },
-			"granted after one that stood behind it in the queue",
+			"granted after a contender that was behind it in the queue",
 		},
 		"tokens start again": {
 			func(h []check.Hold) { h[30].Token = 1 },
-			"called at 295, after the first had been granted, and yet it has the smaller token",
+			"called at 295, after the first had been granted, but has the smaller token",
 		},
 		"a token twice": {
 			func(h []check.Hold) { h[30].Token = h[3].Token },

@@ -137,7 +137,7 @@ func (c *contender) OnExpiring(lead time.Duration, f func()) (stop func()) {
 func (*contender) Check(ctx context.Context) error { return context.Cause(ctx) }
 
 func (*contender) Txn(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
-	return nil, errors.New("a hold of fakehold has no server: want a recipe on a server of package zktest")
+	return nil, errors.New("a hold of fakehold has no server: use a recipe on a server of package zktest")
 }
 
 // Release and Lapse are called when the hold has ended. There is nothing to remove.

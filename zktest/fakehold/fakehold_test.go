@@ -143,5 +143,5 @@ func TestHold_Revoke(t *testing.T) {
 
 func TestHold_Txn(t *testing.T) {
 	_, err := fakehold.New(t.Context(), 1).Txn(t.Context(), zkrecipes.OpCheck("/x", -1))
-	require.ErrorContains(t, err, "want a recipe on a server of package zktest")
+	require.ErrorContains(t, err, "use a recipe on a server of package zktest")
 }

@@ -64,7 +64,8 @@ func (e *Ensemble) Flags(flags *flag.FlagSet) {
 		"how long to try to reach a server at the start (needs -servers)")
 	flags.StringVar(&e.auth, "auth", "", "credential as scheme:credential, such as digest:user:password (needs -servers)")
 	flags.StringVar(&e.tls, "tls", "",
-		"connect over TLS, and trust the certificates in this PEM file, or those of the operating system for \"system\" (needs -servers)")
+		"connect over TLS, and trust the certificates in this PEM file, "+
+			"or those of the operating system for \"system\" (needs -servers)")
 }
 
 // Parse parses args, and checks the flags of the ensemble. more names flags of the program that also need -servers.

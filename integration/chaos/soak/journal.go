@@ -58,7 +58,8 @@ type Entry struct {
 func (e Entry) String() string {
 	t := e.Total
 	return fmt.Sprintf(
-		"%v: %d fenced sections, %d of kazoo, %d of others without a fence, %d other operations; %d faults, %d losses, %d failed, %d refused; "+
+		"%v: %d fenced sections, %d of kazoo, %d of others without a fence, %d other operations; %d faults, %d losses, "+
+			"%d failed, %d refused; "+
 			"%d overlaps, %d lost updates, %d wrong; %.1f MB, %d goroutines, %d watches, %d nodes", e.Ran.Round(time.Second),
 		t.Sections, t.Theirs, t.Bare, t.Others,
 		t.Faults, t.Losses, t.Failed, t.Refused, t.Overlaps, t.Lost, t.Wrong, float64(e.Heap)/1e6, e.Goroutines,

@@ -46,7 +46,8 @@ func main() {
 	flag.StringVar(&c.id, "id", "worker", "name of this client")
 	flag.StringVar(&c.servers, "servers", "", "ZooKeeper to use")
 	flag.StringVar(&c.recipe, "recipe", "mutex",
-		"election, mutex, try, rwlock, semaphore, node, claim, group, cache, value, counter, double, register, guarded or shards")
+		"election, mutex, try, rwlock, semaphore, node, claim, group, cache, value, counter, double, register, "+
+			"guarded or shards")
 	flag.StringVar(&c.path, "path", "/chaos", "path of the lock, or of the node that the recipe is about")
 	flag.StringVar(&c.socket, "resource", "", "socket of the resource server")
 	flag.StringVar(&c.sets, "sets", "", "what the names of the sets at the resource begin with; default the recipe")

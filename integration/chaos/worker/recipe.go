@@ -27,7 +27,8 @@ type acquire func(context.Context) (*zkrecipes.Hold, error)
 func newRecipe(c *conn.Client, cfg config) (func(*rand.Rand) ask, error) {
 	switch cfg.recipe {
 	case "election":
-		options := append(with(cfg.kazoo, election.WithKazoo()), with(cfg.eager, election.WithHandOver(zkrecipes.HandOverEager))...)
+		options := append(with(cfg.kazoo, election.WithKazoo()),
+			with(cfg.eager, election.WithHandOver(zkrecipes.HandOverEager))...)
 		e, err := election.New(c, cfg.path, options...)
 		return exclusive(func(ctx context.Context) (*zkrecipes.Hold, error) {
 			t, err := e.Campaign(ctx)

@@ -3,7 +3,7 @@ package main
 // The tests of whole layers, in virtual time. Tests that measure size are left out: they take long, and notice nothing
 // that others do not.
 const (
-	quick       = "-short -skip=TenThousand|HundredThousand "
+	quick       = "-short -skip=TenThousand "
 	clientTests = quick +
 		"./internal/link ./internal/liveness ./internal/lifetime ./internal/session ./internal/client ./conn"
 	queueTests    = quick + "./internal/znode ./internal/hold ./internal/ephemeral"

@@ -186,7 +186,8 @@ func (r *runner) one(m mutant) (pkg, failed string) {
 			names, took = append(names, t.name), took+t.took
 			return true
 		})
-		if out, _, err := r.tests(first.tester, names, fmt.Sprintf("MUTANT=%d", m.id), min(5*took+10*time.Second, longest)); err != nil {
+		limit := min(5*took+10*time.Second, longest)
+		if out, _, err := r.tests(first.tester, names, fmt.Sprintf("MUTANT=%d", m.id), limit); err != nil {
 			return first.pkg, failure(out)
 		}
 	}

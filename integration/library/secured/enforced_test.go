@@ -35,7 +35,7 @@ func TestEnforced_EachScheme(t *testing.T) {
 				outsider, err := conn.Dial(ctx, s.Addr(), append(opts, silent)...)
 				require.NoError(t, err, "the session is there before the identity")
 				_, _, err = outsider.Get(ctx, "/")
-				require.ErrorContains(t, err, "the server wants SASL", scheme)
+				require.ErrorContains(t, err, "the server requires SASL", scheme)
 				cancel()
 				require.NoError(t, outsider.Close())
 			}

@@ -113,7 +113,7 @@ func failure(t *testing.T, says string, call func(ctx context.Context) error) (e
 // unknown calls a server without credentials, until the error states what the server requires.
 func unknown(t *testing.T, addr string) {
 	t.Helper()
-	fails(t, "the server wants SASL", func(ctx context.Context) error {
+	fails(t, "the server requires SASL", func(ctx context.Context) error {
 		c, err := conn.Dial(ctx, addr, silent)
 		if err != nil {
 			return err
@@ -272,7 +272,7 @@ func TestKerberos_CacheIsNotRenewed(t *testing.T) {
 	m := made(t, cache, err)
 	_, _, err = m.Start(t.Context(), "localhost")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "ends no later than the old one") },
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "expires no later than the old one") },
 		time.Minute, 10*time.Millisecond)
 	_, _, err = m.Start(t.Context(), "localhost")
 	require.NoError(t, err)
@@ -314,7 +314,7 @@ func TestKerberos_CenterIsDown(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = m.Start(t.Context(), "elsewhere")
 	require.ErrorContains(t, err,
-		"no key distribution center answers: alice@EXAMPLE.COM gets no ticket to zookeeper/elsewhere")
+		"no key distribution center answers: alice@EXAMPLE.COM cannot get a ticket for zookeeper/elsewhere")
 	k.Up("")
 	_, _, err = m.Start(t.Context(), "elsewhere")
 	require.NoError(t, err)
@@ -397,22 +397,22 @@ func TestKerberos_Errors(t *testing.T) {
 			return begin(zkkerberos.Password("carol@OTHER",
 				"secret", config))
 		},
-		"locked@EXAMPLE.COM is locked": func() error {
+		"locked@EXAMPLE.COM is disabled or locked out": func() error {
 			return begin(zkkerberos.Password("locked", "secret", config))
 		},
 		"the realm has no server zookeeper/nowhere": func() error {
 			return begin(zkkerberos.Password("carol", "secret", config, zkkerberos.WithServer("zookeeper/nowhere")))
 		},
-		"the realm of carol@EXAMPLE.COM knows no way to that of zookeeper/localhost@OTHER": func() error {
+		"there is no trust path from the realm of carol@EXAMPLE.COM to that of zookeeper/localhost@OTHER": func() error {
 			return begin(zkkerberos.Password("carol", "secret", config, zkkerberos.WithServer("zookeeper/_HOST@OTHER")))
 		},
-		"has no key of bob: it has those of [alice@EXAMPLE.COM]": func() error {
+		"has no key of bob, only of [alice@EXAMPLE.COM]": func() error {
 			return begin(zkkerberos.Keytab(old, "bob", config))
 		},
 		"run kinit, or set KRB5CCNAME": func() error {
 			return begin(zkkerberos.Cache("FILE:/nonexistent", config))
 		},
-		"only caches in files": func() error {
+		"only file caches": func() error {
 			return begin(zkkerberos.Cache("KEYRING:persistent:0", config))
 		},
 	} {
@@ -422,9 +422,9 @@ func TestKerberos_Errors(t *testing.T) {
 	}
 	require.Eventually(t, func() bool {
 		err := begin(zkkerberos.Cache(ended, config))
-		return err != nil && strings.Contains(err.Error(), "the ticket of carol@EXAMPLE.COM has ended")
+		return err != nil && strings.Contains(err.Error(), "the ticket of carol@EXAMPLE.COM expired at")
 	}, time.Minute, 100*time.Millisecond)
 	k.Up("+10m")
-	require.ErrorContains(t, begin(zkkerberos.Password("carol", "secret", config)), "set them by NTP")
-	require.ErrorContains(t, begin(zkkerberos.Keytab(k.Path("new.keytab"), "alice", config)), "set them by NTP")
+	require.ErrorContains(t, begin(zkkerberos.Password("carol", "secret", config)), "synchronize them with NTP")
+	require.ErrorContains(t, begin(zkkerberos.Keytab(k.Path("new.keytab"), "alice", config)), "synchronize them with NTP")
 }

@@ -203,7 +203,7 @@ func TestOutage_EachSourceTells(t *testing.T) {
 	row("metrics", "no connection", began, metrics.says(t, began, `zkrecipes_session_state{state="suspended"} 1`))
 	row("page", "no connection", began, page.says(t, began, `"current":false`, `"lost":`, `"cause":"connect to `))
 	row("log", "which lock", began, log.says(t, began, "path="+path))
-	row("log", "the program is stopped", began, log.says(t, began, "the program has ended"))
+	row("log", "the program is stopped", began, log.says(t, began, "the program exited"))
 	row("log", "why", began, log.says(t, began, "zookeeper: cannot connect", "server=", "error="))
 	row("metrics", "which lock", began, metrics.says(t, began, `zkrecipes_holds{name="`+path, " 0"))
 	if p != nil {

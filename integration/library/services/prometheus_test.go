@@ -54,7 +54,8 @@ func prometheus(t *testing.T, targets []target) *server {
 	require.NoError(t, err)
 	var config strings.Builder
 	fmt.Fprintf(&config,
-		"global: {scrape_interval: %[1]v, scrape_timeout: %[1]v, evaluation_interval: %[1]v}\nrule_files: [%[2]q]\nscrape_configs:\n",
+		"global: {scrape_interval: %[1]v, scrape_timeout: %[1]v, evaluation_interval: %[1]v}\nrule_files: "+
+			"[%[2]q]\nscrape_configs:\n",
 		scrapeInterval, rules)
 	job := ""
 	for _, to := range targets {

@@ -48,7 +48,8 @@ func waitersOf(ctx context.Context, server *zkserver.Server, n int) error {
 		}
 	}
 	time.Sleep(time.Second) // lets the last one read its list and its predecessor
-	tell("waiters", "%6d one by one: %7.1f KB of heap each, %7.1f KB read each", n, float64(bubble.Heap()-before)/float64(n)/1000,
+	tell("waiters", "%6d one by one: %7.1f KB of heap each, %7.1f KB read each",
+		n, float64(bubble.Heap()-before)/float64(n)/1000,
 		float64(t.bytes.Load()-bytes)/float64(n)/1000)
 	return nil
 }

@@ -53,7 +53,8 @@ func openOurs(ctx context.Context, server *zkserver.Server, t *tap) (*gateway, e
 }
 
 func openTheirs(ctx context.Context, server *zkserver.Server, t *tap) (*gateway, error) {
-	c, _, err := zk.Connect([]string{server.Addr()}, timeout, zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithDialer(t.dialWithin))
+	c, _, err := zk.Connect([]string{server.Addr()}, timeout,
+		zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithDialer(t.dialWithin))
 	if err != nil {
 		return nil, err
 	}

@@ -180,7 +180,8 @@ func (t *trial) restart(context.Context) error {
 	}
 	n := t.tally.counted()
 	fmt.Printf(
-		"* all members restart one after the other with a grace, each down for %v: %d shards moved, %d stopped, %v without an owner at most\n",
+		"* all members restart one after the other with a grace, each down for %v: %d shards moved, %d stopped, "+
+			"%v without an owner at most\n",
 		down, n.moved, n.stopped, short(n.longest))
 	return nil
 }
@@ -222,6 +223,7 @@ func (p *passage) pass(t *trial, becomes []string, do func() error) error {
 
 func (p *passage) tell(what string) {
 	fmt.Printf(
-		"* %s, %d times: %d shards moved, %d stopped, %v without an owner at most; requests of all members, until %v after the last change: %s\n",
+		"* %s, %d times: %d shards moved, %d stopped, %v without an owner at most; requests of all members, "+
+			"until %v after the last change: %s\n",
 		what, len(p.took), p.moved, p.stopped, short(p.longest), quietTime, inWords(p.sent.take()))
 }

@@ -120,7 +120,8 @@ func entrants(server *zkserver.Server) []entrant {
 // moves counts what moves and what stops.
 func moves(ctx context.Context, server *zkserver.Server) error {
 	fmt.Printf(
-		"moves of %d shards\n\n| | | moved to another member | stopped | served twice at a time |\n| --- | --- | --- | --- | --- |\n", movedShards)
+		"moves of %d shards\n\n"+
+			"| | | moved to another member | stopped | served twice at a time |\n| --- | --- | --- | --- | --- |\n", movedShards)
 	err := contest(ctx, entrants(server), changes(down), movedShards,
 		func(team string, c change, _ time.Duration, n count) {
 			fmt.Printf("| %s | %s | %d | %d | %d |\n", c.name, team, n.moved, n.stopped, n.doubled)
@@ -132,7 +133,9 @@ func moves(ctx context.Context, server *zkserver.Server) error {
 // rebalance times a join and a leave.
 func rebalance(ctx context.Context, server *zkserver.Server) error {
 	fmt.Printf(
-		"rebalance of %d shards\n\n| | | until the last shard is served | stopped | a stopped shard was not served for | at most |\n| --- | --- | --- | --- | --- | --- |\n", rebalancedShards)
+		"rebalance of %d shards\n\n"+
+			"| | | until the last shard is served | stopped | a stopped shard was not served for | at most |\n"+
+			"| --- | --- | --- | --- | --- | --- |\n", rebalancedShards)
 	err := contest(ctx, entrants(server)[:2], changes(0)[:2], rebalancedShards,
 		func(team string, c change, took time.Duration, n count) {
 			fmt.Printf("| %s | %s | %v | %d | %v | %v |\n", c.name, team, short(took), n.stopped,

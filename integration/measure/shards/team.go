@@ -185,7 +185,8 @@ type kazoo struct {
 
 func newKazoo(server *zkserver.Server, t *tally) (*kazoo, error) {
 	k := &kazoo{gone: map[string]chan struct{}{}}
-	k.process = exec.Command("/usr/bin/python3", "-c", program, server.Addr(), fmt.Sprint(len(t.shards)), fmt.Sprint(settle.Seconds()),
+	k.process = exec.Command("/usr/bin/python3", "-c", program, server.Addr(),
+		fmt.Sprint(len(t.shards)), fmt.Sprint(settle.Seconds()),
 		fmt.Sprint(timeout.Seconds()))
 	k.process.Stderr = os.Stderr
 	var err error

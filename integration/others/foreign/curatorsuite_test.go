@@ -88,12 +88,13 @@ var curatorQuick = []part{{"recipes", []string{
 var curatorDeclared = map[string]string{
 	"TestLeaderSelectorEdges.createProtectedNodeInBackgroundTest":        plugin,
 	"TestLeaderSelectorEdges.createProtectedNodeInBackgroundTestNoRetry": plugin,
-	"TestLeaderLatch.testNoServerAtStart":                                "it reads a counter that is raised only after the latch that it waits for",
-	"TestReconfiguration.testAdd":                                        early,
-	"TestReconfiguration.testAddAndRemove":                               early,
-	"TestReconfiguration.testAddAsync":                                   early,
-	"TestReconfiguration.testRemoveWithChroot":                           early,
-	"TestLeaderSelectorEdges.flappingTest":                               plugin,
+	"TestLeaderLatch.testNoServerAtStart": "it reads a counter that is raised only after " +
+		"the latch that it waits for",
+	"TestReconfiguration.testAdd":              early,
+	"TestReconfiguration.testAddAndRemove":     early,
+	"TestReconfiguration.testAddAsync":         early,
+	"TestReconfiguration.testRemoveWithChroot": early,
+	"TestLeaderSelectorEdges.flappingTest":     plugin,
 }
 
 // early is the reason why a test may fail on any server.

@@ -251,7 +251,7 @@ func endsByTerm(t *testing.T, m *machine) {
 	u := m.unit(t, "exec sleep 1000")
 	m.try(t, "sh", "-c", "kill "+u.starts(t, 1)[0])
 	u.starts(t, 2)
-	require.Contains(t, u.journal(t), "the program has ended with status 143")
+	require.Contains(t, u.journal(t), "the program exited with status 143")
 	require.Contains(t, u.journal(t), "Deactivated successfully")
 	require.Empty(t, m.try(t, "systemctl", "stop", u.name))
 	require.Equal(t, "inactive success", u.property(t, "ActiveState")+" "+u.property(t, "Result"))

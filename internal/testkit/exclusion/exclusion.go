@@ -185,7 +185,8 @@ func (f fault) test(t *testing.T, open func(t *testing.T, tick time.Duration) Se
 	slices.Sort(gaps)
 	overlaps := slices.IndexFunc(append(gaps, time.Hour), func(gap time.Duration) bool { return gap > 0 })
 	t.Logf(
-		"%d rounds: from the last sign of a holder to the first of the next %v to %v; the last sign %v before the deadline; too busy: %d of %d zkr did not run in time, "+
+		"%d rounds: from the last sign of a holder to the first of the next %v to %v; "+
+			"the last sign %v before the deadline; too busy: %d of %d zkr did not run in time, "+
 			"%d of them killed after the next had started; %d lost the lock without a fault",
 		s.Rounds, gaps[0], gaps[len(gaps)-1], left, overloaded, len(s.all), overlaps, s.disturbed)
 }

@@ -19,26 +19,27 @@ func TestDeviations_EveryRecipeWorksOrRefuses(t *testing.T) {
 	multis := []string{"semaphore-1-of-1", "semaphore-2-of-3", "semaphore-kazoo"}
 	all := func(string) bool { return true }
 	for _, d := range []struct {
-		name       string
-		deviations []zktest.Deviation
-		refuse     func(recipe string) bool // nil if none does
-		refusal    error
-		forgets    bool // sessions do not outlive their connection
+		name    string
+		option  zktest.Option
+		refuse  func(recipe string) bool // nil if none does
+		refusal error
+		forgets bool // sessions do not outlive their connection
 	}{
-		{name: "no containers, and it hangs up", deviations: []zktest.Deviation{zktest.HangsUpOnContainers}},
-		{name: "no resumption", deviations: []zktest.Deviation{zktest.NoResumption}, forgets: true},
+		{name: "no containers", option: zktest.WithoutContainers()},
+		{name: "no containers, and it hangs up", option: zktest.WithDeviations(zktest.HangsUpOnContainers)},
+		{name: "no resumption", option: zktest.WithDeviations(zktest.NoResumption), forgets: true},
 		{
 			name: "neither, as ClickHouse Keeper before 2026", forgets: true,
-			deviations: []zktest.Deviation{zktest.HangsUpOnContainers, zktest.NoResumption},
+			option: zktest.WithDeviations(zktest.HangsUpOnContainers, zktest.NoResumption),
 		},
 		{
-			name: "no zxid", deviations: []zktest.Deviation{zktest.NoZxid}, refuse: all,
+			name: "no zxid", option: zktest.WithDeviations(zktest.NoZxid), refuse: all,
 			refusal: zkrecipes.ErrUnsupportedServer,
 		},
-		{name: "late events", deviations: []zktest.Deviation{zktest.LateEvents}},
-		{name: "local sync", deviations: []zktest.Deviation{zktest.LocalSync}},
+		{name: "late events", option: zktest.WithDeviations(zktest.LateEvents)},
+		{name: "local sync", option: zktest.WithDeviations(zktest.LocalSync)},
 		{
-			name: "no transactions", deviations: []zktest.Deviation{zktest.NoMulti},
+			name: "no transactions", option: zktest.WithDeviations(zktest.NoMulti),
 			refuse:  func(recipe string) bool { return slices.Contains(multis, recipe) },
 			refusal: zkrecipes.CodeUnimplemented,
 		},
@@ -82,7 +83,7 @@ func TestDeviations_EveryRecipeWorksOrRefuses(t *testing.T) {
 				}
 				waiter.requireGranted(2 * timeout) // by then the earlier sessions have expired
 				waiter.release()
-			}, zktest.WithDeviations(d.deviations...))
+			}, d.option)
 		})
 	}
 }

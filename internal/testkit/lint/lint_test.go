@@ -54,7 +54,8 @@ var rules = []struct {
 		func(path string) bool { return within(path, "conn", "recipes/") },
 	},
 	{
-		"the server shares no code with the client, not even the numbers of the protocol, and so no mistake: each side writes them down once",
+		"the server shares no code with the client, not even the numbers of the protocol, and so no mistake: " +
+			"each side writes them down once",
 		func(dir string) bool {
 			return within(dir, "zktest/") && !within(dir, "zktest/check", "zktest/fakehold")
 		},

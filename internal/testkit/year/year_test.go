@@ -58,7 +58,8 @@ func TestYear(t *testing.T) {
 		}
 		y.flat(all)
 		t.Logf(
-			"%d days: %d sections and additions, %d sessions ended, %d reconnects; %d kB, then %d kB; %d goroutines, %d watches, %d nodes",
+			"%d days: %d sections and additions, %d sessions ended, %d reconnects; %d kB, then %d kB; %d goroutines, "+
+				"%d watches, %d nodes",
 			len(all), y.done, y.ended, y.cuts, all[0].heap/1000, all[len(all)-1].heap/1000, all[len(all)-1].goroutines,
 			all[len(all)-1].watches, all[len(all)-1].nodes)
 	})

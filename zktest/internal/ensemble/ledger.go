@@ -59,7 +59,7 @@ func (l *ledger) created(n *tree.Node, suffix int64) {
 	}
 	l.owned[n.Owner]++
 	if owner := l.e.Sessions[n.Owner]; owner == nil || owner.Closing {
-		l.e.violate("ephemeral node %s of session %#x, which is over", n.Path, uint64(n.Owner))
+		l.e.violate("ephemeral node %s of session %#x, which has ended", n.Path, uint64(n.Owner))
 	}
 }
 
@@ -77,7 +77,7 @@ func (l *ledger) deleted(n *tree.Node) {
 // sessionEnded checks for nodes that a session has left behind.
 func (l *ledger) sessionEnded(ses *Session) {
 	if n := l.owned[ses.ID]; n != 0 {
-		l.e.violate("session %#x is over and owns %d nodes", uint64(ses.ID), n)
+		l.e.violate("session %#x has ended but owns %d nodes", uint64(ses.ID), n)
 	}
 }
 
@@ -102,7 +102,7 @@ func (l *ledger) check(t *Txn) {
 	}
 	l.touched = l.touched[:0]
 	if t.session != nil && l.owned[t.session.ID] != t.session.Ephemerals.Len() {
-		l.e.violate("session %#x lists %d ephemeral nodes and owns %d",
+		l.e.violate("session %#x lists %d ephemeral nodes but owns %d",
 			uint64(t.session.ID), t.session.Ephemerals.Len(), l.owned[t.session.ID])
 	}
 }

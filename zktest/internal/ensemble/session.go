@@ -236,9 +236,8 @@ func (e *Ensemble) judgeEnd(ses *Session) {
 		bytes += 4 + len(path)
 	}
 	if most := 2 * e.MaxBuffer; bytes > most {
-		e.violate("the end of session %#x, with %d ephemeral nodes, is a transaction of %d bytes: servers read at most %d "+
-			"(2 × jute.maxbuffer), and "+
-			"none would start again", ses.ID, ses.Ephemerals.Len(), bytes, most)
+		e.violate("the end of session %#x, with %d ephemeral nodes, is a transaction of %d bytes: "+
+			"servers read at most %d (2 × jute.maxbuffer), so none could start again", ses.ID, ses.Ephemerals.Len(), bytes, most)
 	}
 }
 

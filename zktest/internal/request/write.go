@@ -30,7 +30,7 @@ func decodeCreate(op proto.Op, d *proto.Decoder) ensemble.Create {
 func (q *Call) create() proto.Code {
 	r := decodeCreate(q.Op, q.In)
 	if r.Mode == proto.Container && q.Op != proto.OpCreateContainer && !q.In.Bad {
-		q.e.Misused("%v of %s with the container flag makes a persistent node", q.Op, r.Path)
+		q.e.Misused("%v of %s with the container flag creates a persistent node", q.Op, r.Path)
 	}
 	if r.Op == proto.OpCreateTTL && !r.Mode.TTL() && !q.In.Bad {
 		q.e.Misused("createTTL of %s with mode %d: want a mode with a time to live", r.Path, r.Mode)
@@ -74,7 +74,7 @@ func (q *Call) check() proto.Code {
 	path, version := q.In.Str(), q.In.Int32()
 	_, code := q.write(path, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Check(path, version) })
 	if q.Silent = code == proto.CodeOK; q.Silent {
-		q.e.Misused("check of %s outside of a multi makes a real server unable to start again", path)
+		q.e.Misused("check of %s outside of a multi would keep a real server from starting again", path)
 	}
 	return code
 }

@@ -23,7 +23,7 @@ func newAlarm() (*alarm, error) {
 	_, _, errno := syscall.RawSyscall(unix.SYS_TIMER_CREATE, unix.CLOCK_BOOTTIME,
 		uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&a.id))) //nolint:gosec // the kernel reads and writes them
 	if errno != 0 {
-		return nil, fmt.Errorf("make a timer: %w", errno)
+		return nil, fmt.Errorf("create a timer: %w", errno)
 	}
 	return a, nil
 }

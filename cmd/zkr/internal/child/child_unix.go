@@ -222,7 +222,7 @@ func (c *Child) KillAt(at time.Duration) { c.guard.killAt(at) }
 func (c *Child) Forward(s os.Signal) error {
 	number, ok := s.(syscall.Signal)
 	if !ok {
-		return fmt.Errorf("%v is no signal of this system", s)
+		return fmt.Errorf("this system has no signal %v", s)
 	}
 	_, err := c.signalFirst(number)
 	select {
@@ -285,7 +285,7 @@ func (c *Child) signalAlone(s syscall.Signal) error {
 func (c *Child) Stop(s os.Signal) error {
 	number, ok := s.(syscall.Signal)
 	if !ok {
-		return fmt.Errorf("%v is no signal of this system", s)
+		return fmt.Errorf("this system has no signal %v", s)
 	}
 	err := c.signalAll(number)
 	return errors.Join(err, c.signalAll(syscall.SIGCONT))

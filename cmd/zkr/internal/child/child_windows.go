@@ -39,7 +39,7 @@ type Child struct {
 func (h *Host) Start(command Command) (*Child, error) {
 	job, err := newJob()
 	if err != nil {
-		return nil, fmt.Errorf("make a job object: %w", err)
+		return nil, fmt.Errorf("create a job object: %w", err)
 	}
 	flags := uint32(windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP)
 	p, err := os.StartProcess(command.Path, command.Args, &os.ProcAttr{
@@ -85,7 +85,7 @@ func enter(job windows.Handle, p *os.Process) error {
 	}
 	defer windows.CloseHandle(handle) //nolint:errcheck // nothing can be done about a failure
 	if err := windows.AssignProcessToJobObject(job, handle); err != nil {
-		return fmt.Errorf("put process %d into its job object: %w", pid, err)
+		return fmt.Errorf("assign process %d to its job object: %w", pid, err)
 	}
 	return resume(pid)
 }

@@ -156,7 +156,7 @@ func (g *guard) started(path string) (pid int, err error) {
 	var number int
 	switch n, err := fmt.Fscanf(g.report, "%d %d\n", &pid, &number); {
 	case n != 2:
-		return 0, fmt.Errorf("the guard has ended: %w", err)
+		return 0, fmt.Errorf("the guard has exited: %w", err)
 	case number == late:
 		return 0, &os.PathError{Op: "start", Path: path, Err: ErrLate}
 	case number != 0:

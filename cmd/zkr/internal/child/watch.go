@@ -41,7 +41,7 @@ const guardName = "lock-guard"
 func Guard(args []string, bootClock func() time.Duration) {
 	number, ok := numbers(args)
 	if !ok {
-		_, _ = fmt.Fprintf(os.Stderr, "zkr: %s is for processes that zkr itself starts: see zkr help\n", GuardArg)
+		_, _ = fmt.Fprintf(os.Stderr, "zkr: %s is only for processes that zkr itself starts: see zkr help\n", GuardArg)
 		os.Exit(64) // EX_USAGE
 	}
 	// The kernel sends the parent-death signal to the command when the thread that started it ends. This thread does not
@@ -104,7 +104,8 @@ func (w *watch) start(path string, args []string) error {
 	var err error
 	if w.alarm, err = newAlarm(); err != nil { // even without it, the program ends with zkr or at the deadline
 		_, _ = fmt.Fprintf(os.Stderr,
-			"zkr: the guard has no timer: %v; while it and zkr are both stopped, the program goes on past the deadline\n", err)
+			"zkr: the guard has no timer: %v; if it and zkr are both stopped, the program keeps running past the deadline\n",
+			err)
 	}
 	if err := w.setAlarm(); err != nil {
 		return err

@@ -87,7 +87,7 @@ func OfStart(err error) error {
 var AsFlags = strings.NewReplacer(
 	"WithServers", "--servers", "WithServer", "--kerberos-server", "WithAuth", "--auth-file", "WithSASL", "--auth-file",
 	"WithACL", "--acl",
-	"WithTLSFunc", "--tls-ca", "WithTLS", "--tls-ca", "WithTickTime", "--tick-time", "set Address", "give --address",
+	"WithTLSFunc", "--tls-ca", "WithTLS", "--tls-ca", "WithTickTime", "--tick-time", "set Address", "pass --address",
 	"WithReturnGrace", "--return-grace", "WithID", "--id", "WithLimitNode", "--limit-node",
 	"the option WithKazoo", "--kazoo", "WithKazoo", "--kazoo",
 	"the option WithLayout(election.Selector)", "--layout selector", "an election with the layout election.Latch",
@@ -100,10 +100,10 @@ var AsFlags = strings.NewReplacer(
 	"certificate signed by unknown authority", "certificate signed by unknown authority: see --tls-ca",
 	"because it doesn't contain any IP SANs", "because it doesn't contain any IP SANs: see --tls-server-name",
 	"x509: certificate is valid for",
-	"x509: the certificate has not the name in --servers or --tls-server-name, it is valid for",
+	"x509: the certificate does not match the name in --servers or --tls-server-name: it is valid for",
 	"x509: certificate is not valid for any names",
-	"x509: the certificate has not the name in --servers or --tls-server-name, it has none",
-	"remote error: tls: certificate required", "the server requires a certificate: give --tls-cert and --tls-key",
+	"x509: the certificate does not match the name in --servers or --tls-server-name: it is not valid for any names",
+	"remote error: tls: certificate required", "the server requires a certificate: pass --tls-cert and --tls-key",
 	// Java reports a missing certificate this way, too.
 	"remote error: tls: bad certificate", refused+"bad certificate, or none",
 	"remote error: tls: unknown certificate authority", refused+"unknown certificate authority",
@@ -144,9 +144,8 @@ func Status(err error) (code int, message string) {
 	case errors.Is(err, zkrecipes.ErrAuthFailed), errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
 		return NoAccess, err.Error()
 	case errors.Is(err, zkrecipes.CodeNeedsSASL):
-		return NoAccess, "the servers require authentication: give --auth-file, --kerberos, or --tls-cert and --tls-key, " +
-			"by a scheme in their " +
-			"enforce.auth.schemes: " + err.Error()
+		return NoAccess, "the servers require authentication: pass --auth-file, --kerberos, or --tls-cert and --tls-key, " +
+			"depending on their enforce.auth.schemes: " + err.Error()
 	case errors.Is(err, zk.ErrInvalidACL):
 		return NoAccess, err.Error() + ": see --acl, and --auth-file for the scheme auth"
 	case errors.Is(err, zkrecipes.ErrLost):

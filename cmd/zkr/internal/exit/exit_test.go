@@ -20,7 +20,7 @@ func TestOfStart_OnlyTheProgramsOwnFaultsAreFinal(t *testing.T) {
 		syscall.EISDIR: CannotRun,
 		syscall.EAGAIN: Failure, syscall.EMFILE: Failure, syscall.ENFILE: Failure, syscall.ENOMEM: Failure,
 		syscall.ETXTBSY: Failure, syscall.EIO: Failure,
-		errors.New("the guard has ended: EOF"): Failure,
+		errors.New("the guard has exited: EOF"): Failure,
 	} {
 		code, message := Status(fmt.Errorf("run: %w", OfStart(&os.PathError{Op: "start", Path: "/bin/worker", Err: err})))
 		require.Equal(t, want, code, message)
@@ -35,13 +35,13 @@ func TestStatus_AuthenticationIsNamedFirst(t *testing.T) {
 	code, message := Status(fmt.Errorf("lock: %w", err))
 	require.Equal(t, NoAccess, code)
 	require.Regexp(t,
-		`^the servers require authentication: give --auth-file, --kerberos, or --tls-cert and --tls-key, by a scheme in `+
+		`^the servers require authentication: pass --auth-file, --kerberos, or --tls-cert and --tls-key, depending on `+
 			`their enforce.auth.schemes: lock: create /p: .*the server requires authentication \(-124\)$`,
 		AsFlags.Replace(message))
 }
 
 // TestAsFlags_TooManyNodes: the page cannot follow that many nodes, whatever the limits of a cache.
 func TestAsFlags_TooManyNodes(t *testing.T) {
-	require.Equal(t, "1000001 nodes below /, of at most 1000000: see --ui-root",
-		AsFlags.Replace("1000001 nodes below /, of at most 1000000: cache less, or raise WithMaxNodes"))
+	require.Equal(t, "1000001 nodes below / exceed the limit of 1000000: see --ui-root",
+		AsFlags.Replace("1000001 nodes below / exceed the limit of 1000000: cache less, or raise WithMaxNodes"))
 }

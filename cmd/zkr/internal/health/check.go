@@ -24,7 +24,7 @@ func ParseCheck(text string, port int) (Check, error) {
 	case text == "none":
 		return func(context.Context) error { return nil }, nil
 	case port == 0 && (text == "tcp" || strings.HasPrefix(text, "/")):
-		return nil, fmt.Errorf("%q: the port is not known: want tcp://host:port, a URL of HTTP, exec:line or none", text)
+		return nil, fmt.Errorf("%q: the port is unknown: want tcp://host:port, an HTTP URL, exec:line or none", text)
 	case text == "tcp":
 		return dials(local), nil
 	case strings.HasPrefix(text, "/"):
@@ -41,7 +41,7 @@ func ParseCheck(text string, port int) (Check, error) {
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "":
 		return gets(text), nil
 	}
-	return nil, fmt.Errorf("%q: want tcp, tcp://host:port, /path, a URL of HTTP, exec:line or none", text)
+	return nil, fmt.Errorf("%q: want tcp, tcp://host:port, /path, an HTTP URL, exec:line or none", text)
 }
 
 // dials connects and hangs up.

@@ -45,7 +45,7 @@ func runs(line string) Check {
 		case status == "":
 			return fmt.Errorf("the check was killed: %w", context.Cause(ctx))
 		default:
-			return fmt.Errorf("the check has ended with status %s", status)
+			return fmt.Errorf("the check exited with status %s", status)
 		}
 	}
 }

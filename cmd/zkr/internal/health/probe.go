@@ -40,7 +40,7 @@ func (p *Probe) Watch(ctx context.Context) error {
 				return err
 			}
 		case p.Start > 0 && time.Since(began) >= p.Start:
-			return fmt.Errorf("it has not passed within --check-start, %v: %w", p.Start, err)
+			return fmt.Errorf("it did not pass within --check-start, %v: %w", p.Start, err)
 		}
 		select {
 		case <-ticker.C:

@@ -40,7 +40,7 @@ func (l *Listing) Run(ctx, patience context.Context) {
 			failed = 0
 		default:
 			if failed++; failed == 1 {
-				l.Log.Info("the check fails", "listed", at != nil, "error", err)
+				l.Log.Info("the check failed", "listed", at != nil, "error", err)
 			}
 		}
 		switch {
@@ -80,7 +80,7 @@ func (l *Listing) begin(ctx context.Context) *attempt {
 			l.said = ""
 		case !errors.Is(at.err, context.Canceled) && l.said != at.err.Error():
 			l.said = at.err.Error()
-			l.Log.Warn("cannot list the program, it is tried again", "error", at.err)
+			l.Log.Warn("cannot list the program, retrying", "error", at.err)
 		}
 	}()
 	return at
@@ -111,7 +111,7 @@ func (l *Listing) takeOut(patience context.Context, a *attempt) {
 	ctx, cancel := context.WithTimeout(patience, l.Farewell)
 	defer cancel()
 	if err := a.registration.Close(ctx); err != nil {
-		l.Log.Warn("no server has said yet that the program is taken out", "path", a.registration.Path(), "error", err)
+		l.Log.Warn("no server has confirmed yet that the program was taken out", "path", a.registration.Path(), "error", err)
 		return
 	}
 	l.Log.Info("taken out", "path", a.registration.Path())

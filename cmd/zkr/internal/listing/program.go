@@ -77,7 +77,7 @@ func (p *Program) Run(ctx context.Context) child.Status {
 			overdue = p.stop()
 			asked, drained = max(asked, 2), nil
 		case <-overdue:
-			p.Log.Warn("killed the program: --stop-timeout is over")
+			p.Log.Warn("killed the program: --stop-timeout has elapsed")
 			_ = p.Child.Kill() // repeated at the end, until nothing is left
 			overdue = nil
 		}
@@ -94,7 +94,7 @@ func (p *Program) pass(one os.Signal) {
 		return // zkr itself continues
 	}
 	if err := p.Child.Forward(one); err != nil {
-		p.Log.Warn("cannot pass on a signal", "signal", one.String(), "error", err)
+		p.Log.Warn("cannot forward a signal", "signal", one.String(), "error", err)
 	}
 }
 
@@ -114,7 +114,7 @@ func (p *Program) end() {
 	defer p.Child.Close()
 	for limit := time.Now().Add(2 * time.Second); p.Child.Left() > 0; time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(limit) {
-			p.Log.Warn("the program has left processes behind that cannot be killed", "processes", p.Child.Left())
+			p.Log.Warn("the program left processes behind that cannot be killed", "processes", p.Child.Left())
 			return
 		}
 		_ = p.Child.Kill() // a process may have been starting another one

@@ -134,9 +134,9 @@ func (j *Job) read() (f facts) {
 var (
 	startDesc    = desc(startMetric, "When the program was last started here.")
 	endDesc      = desc(endMetric, "When the program last ended here.")
-	durationDesc = desc(durationMetric, "How long the last run took that has ended.")
+	durationDesc = desc(durationMetric, "Duration of the last run that has ended.")
 	statusDesc   = desc(statusMetric, "Exit status of zkr for the last run that has ended.")
-	successDesc  = desc(successMetric, "When a run last succeeded: with --once on any machine, else here. 0 is never.")
+	successDesc  = desc(successMetric, "When a run last succeeded: with --once on any machine, else here. 0 means never.")
 )
 
 func desc(name, help string) *prometheus.Desc {

@@ -48,9 +48,9 @@ func newDeadline(timeout, grace, lead time.Duration) (*deadline, error) {
 	if most := time.Duration(healthy * float64(timeout)); grace+lead > most {
 		return nil,
 			exit.Usagef(
-				"a grace of %v and a kill lead of %v are %v, but a session of %v leaves only %v: its deadline is at least "+
-					"%.2f × %v ahead while servers answer; shorten --grace, or ask for %v with --session-timeout (servers grant at "+
-					"most 20 of their ticks)",
+				"a grace of %v and a kill lead of %v add up to %v, but a session of %v leaves only %v: while servers answer, "+
+					"its deadline is at least %.2f × %v ahead; "+
+					"shorten --grace, or request %v with --session-timeout (servers grant at most 20 of their ticks)",
 				grace, lead, grace+lead, timeout, most, healthy, timeout, enoughFor(grace, lead))
 	}
 	return &deadline{timeout: timeout, grace: grace, lead: lead, least: grace / 8}, nil

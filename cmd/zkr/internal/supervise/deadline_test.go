@@ -148,8 +148,8 @@ func TestDeadline_CountsTheTimeOfASuspendedMachine(t *testing.T) {
 func TestDeadline_RefusesAGraceThatCannotBeKept(t *testing.T) {
 	_, err := newDeadline(40*time.Second, 30*time.Second, 650*time.Millisecond)
 	require.EqualError(t, err,
-		"a grace of 30s and a kill lead of 650ms are 30.65s, but a session of 40s leaves only 18s: "+
-			"its deadline is at least 0.45 × 40s ahead while servers answer; shorten --grace, or ask for 1m10s with "+
+		"a grace of 30s and a kill lead of 650ms add up to 30.65s, but a session of 40s leaves only 18s: "+
+			"while servers answer, its deadline is at least 0.45 × 40s ahead; shorten --grace, or request 1m10s with "+
 			"--session-timeout "+
 			"(servers grant at most 20 of their ticks)")
 	for _, timeout := range []time.Duration{

@@ -80,7 +80,7 @@ func (s *supervision) suspect(now, until time.Time) {
 		s.suspected = true
 		s.events.say(slog.LevelWarn, "suspect",
 			s.why(fields{"path": s.target.Paths[0], "valid_until": until.UTC().Format(time.RFC3339Nano)}),
-			"no server has confirmed the lock for %v; the program is stopped in %v",
+			"no server has confirmed the lock for %v; the program will be stopped in %v",
 			s.deadline.stuck(now).Round(time.Millisecond),
 			(until.Sub(now) - s.deadline.grace - s.deadline.lead).Round(time.Millisecond))
 	case !stuck && s.suspected:
@@ -122,7 +122,7 @@ func (s *supervision) tell(until time.Time) {
 // tellState writes until when the lock is proven.
 func (s *supervision) tellState(until time.Duration) {
 	if err := s.state.tell(s.stateFor(until)); err != nil {
-		s.events.warn("cannot write ZKR_STATE: zkr held does not know of later proofs", "err", err)
+		s.events.warn("cannot write ZKR_STATE: zkr held cannot see later proofs", "err", err)
 	}
 }
 

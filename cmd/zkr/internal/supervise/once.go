@@ -44,8 +44,8 @@ func (o *Once) done(ctx context.Context) (already bool, succeeded time.Time, err
 	}
 	if last := string(data); last > o.value {
 		return false, succeeded, exit.With(exit.Failure,
-			fmt.Errorf("--once %s: the record %s says that %s is done, which is later; this machine is late, "+
-				"or a clock is wrong; the program was not run; to run it again, delete the record", o.value, o.path, last))
+			fmt.Errorf("--once %s: the record %s says that %s is done, which is later: this machine is late, "+
+				"or a clock is wrong; the program was not run; to run it anyway, delete the record", o.value, o.path, last))
 	}
 	return string(data) == o.value, succeeded, nil
 }
@@ -74,7 +74,7 @@ func (r *Runner) record(t *Target, g *Grant, end Ending) int {
 	}
 	if end.Asked || end.Revoked {
 		r.events.say(slog.LevelWarn, "unrecorded", fields{ReasonKey: "asked to stop"},
-			"%s does not say that the program has succeeded, and the next run repeats it", t.Once.path)
+			"the run is not recorded in %s, so the next run repeats it", t.Once.path)
 		return end.Code
 	}
 	err := t.Once.write(g.parts[0])
@@ -82,7 +82,7 @@ func (r *Runner) record(t *Target, g *Grant, end Ending) int {
 		return 0
 	}
 	r.events.say(slog.LevelError, "unrecorded", fields{ReasonKey: err.Error()},
-		"the program has succeeded, but %s does not say so, and the next run repeats it", t.Once.path)
+		"the program succeeded, but this is not recorded in %s, so the next run repeats it", t.Once.path)
 	if g.Err() != nil || errors.Is(err, zkrecipes.ErrFenced) {
 		return exit.Lost
 	}

@@ -182,7 +182,7 @@ func (r *Runner) Terms(ctx context.Context, t *Target, another func(Ending) bool
 		began := time.Now()
 		end, err := r.Term(ctx, t)
 		if errors.Is(err, zkrecipes.ErrAuthFailed) { // a standby outlives a change of passwords
-			r.events.warn("the servers refuse the credentials, standing for the election again soon", "err", err)
+			r.events.warn("the servers rejected the credentials, standing for election again soon", "err", err)
 			if err := r.sleep(ctx, pause); err != nil {
 				return end, err
 			}
@@ -197,7 +197,7 @@ func (r *Runner) Terms(ctx context.Context, t *Target, another func(Ending) bool
 		if !another(end) {
 			return end, err
 		}
-		r.events.say(slog.LevelInfo, "again", fields{"status": end.Code}, "standing for the election again")
+		r.events.say(slog.LevelInfo, "again", fields{"status": end.Code}, "standing for election again")
 		if end.Lost || end.Revoked {
 			continue
 		}
@@ -226,7 +226,7 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) error {
 }
 
 // ErrWaited is the cause of a context that limits a wait for other holders.
-var ErrWaited = errors.New("the time to wait is over")
+var ErrWaited = errors.New("--wait has elapsed")
 
 // acquire waits for the lock, and reports which holder it waits for.
 func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
@@ -271,7 +271,7 @@ func (r *Runner) busy(err error) error {
 		if r.options.Busy != 0 { // cron mails it
 			level = slog.LevelWarn
 		}
-		r.events.say(level, "busy", fields{ReasonKey: err.Error()}, "another holder is in the way")
+		r.events.say(level, "busy", fields{ReasonKey: err.Error()}, "another holder has the lock")
 		return exit.With(r.options.Busy, nil) // even with status 0, since the program was not run
 	}
 	return err
@@ -298,8 +298,8 @@ func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
 	outer := strings.Fields(os.Getenv(outer))
 	for _, p := range queue[:own] {
 		if r.options.Wait < 0 && t.excludes() && slices.Contains(outer, fmt.Sprintf("0x%x", uint64(p.Session))) {
-			return exit.Usagef("this zkr runs below the one that holds %s, and would wait for it for ever: "+
-				"run the inner program without zkr, or end the wait by --wait", t.Paths[0])
+			return exit.Usagef("this zkr was started by the one that holds %s, and would wait for it forever: "+
+				"run the inner program without zkr, or limit the wait with --wait", t.Paths[0])
 		}
 	}
 	first := queue[0]
@@ -324,7 +324,7 @@ func (r *Runner) holdOn(ctx context.Context, g *Grant, granted time.Time, end En
 	select {
 	case <-wait.C:
 	case <-g.Done():
-		r.events.warn("the lock was lost before --min-hold was over; the program had ended", "err", g.Err())
+		r.events.warn("the lock was lost before --min-hold elapsed; the program had already ended", "err", g.Err())
 	case <-ctx.Done():
 	}
 }
@@ -345,6 +345,6 @@ func (r *Runner) release(ctx context.Context, t *Target, g *Grant) {
 			t.Paths[0])
 	case !errors.Is(err, zkrecipes.ErrLost):
 		r.events.say(slog.LevelWarn, "unknown", fields{ReasonKey: err.Error()},
-			"not known whether the lock is released, it ends with the session")
+			"unknown whether the lock was released; it ends with the session")
 	}
 }

@@ -42,7 +42,7 @@ type State struct {
 func newStateFile() (*stateFile, error) {
 	dir, err := os.MkdirTemp("", "zkr-") // with mode 0700
 	if err != nil {
-		return nil, fmt.Errorf("make the directory for ZKR_STATE: %w", err)
+		return nil, fmt.Errorf("create the directory for ZKR_STATE: %w", err)
 	}
 	f := &stateFile{dir: dir, next: make(chan State, 1), failed: make(chan error, 1), ended: make(chan struct{})}
 	if f.made, err = os.Lstat(dir); err == nil {
@@ -50,7 +50,7 @@ func newStateFile() (*stateFile, error) {
 	}
 	if err != nil {
 		f.remove()
-		return nil, fmt.Errorf("make the file for ZKR_STATE: %w", err)
+		return nil, fmt.Errorf("create the file for ZKR_STATE: %w", err)
 	}
 	go f.keep()
 	return f, nil
@@ -120,7 +120,7 @@ func (f *stateFile) open() error {
 		return err
 	}
 	if now, err := os.Lstat(f.dir); err != nil || !os.SameFile(now, f.made) {
-		return fmt.Errorf("%s is another directory now: remove it", f.dir)
+		return fmt.Errorf("%s is now another directory: remove it", f.dir)
 	}
 	file, err := os.OpenFile(f.path(), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -186,5 +186,5 @@ func ReadState(path string) (s State, held bool, err error) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	return State{}, false, fmt.Errorf("%s has no whole record", path)
+	return State{}, false, fmt.Errorf("%s has no complete record", path)
 }

@@ -55,7 +55,7 @@ func TestState_ALossIsARecord(t *testing.T) {
 	assert.Equal(t, "/p", s.Path)
 	require.NoError(t, os.Truncate(f.path(), 20))
 	_, _, err = ReadState(f.path())
-	require.ErrorContains(t, err, "no whole record")
+	require.ErrorContains(t, err, "no complete record")
 	f.close()
 	f.wait()
 }

@@ -62,7 +62,7 @@ func (s *supervision) signalled(one os.Signal) {
 	had := s.program.Command.Terminal && signals.SentToGroup(one)
 	if !had && slices.Contains(s.options.Forward, one) {
 		if err := s.child.Forward(one); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			s.events.warn("cannot pass on a signal", "signal", one.String(), "err", err)
+			s.events.warn("cannot forward a signal", "signal", one.String(), "err", err)
 		}
 	}
 	if s.asked != nil {

@@ -141,7 +141,7 @@ func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Sessio
 	}
 	s.child, s.started = c, time.Now()
 	if command.Setuid && c.MayBeForeign() {
-		s.events.warn("with --allow-setuid, only a control group ends what the program runs as another user",
+		s.events.warn("with --allow-setuid, only a control group can stop processes that the program runs as another user",
 			"cgroup", cmp.Or(c.Cgroup(), "none"))
 	}
 	s.events.say(slog.LevelDebug, "started", fields{"pid": c.Pid(), "pgid": c.Group()}, "started process %d", c.Pid())
@@ -259,7 +259,7 @@ func (s *supervision) tellForeign(now time.Time) {
 		}
 		s.foreign[pid] = true
 		s.events.say(slog.LevelWarn, "foreign", fields{"pid": pid},
-			"process %d runs as another user, so zkr cannot stop it: the next holder may run beside it", pid)
+			"process %d runs as another user, so zkr cannot stop it: the next holder may run at the same time", pid)
 	}
 }
 
@@ -268,7 +268,7 @@ func (s *supervision) tellOverdue() {
 	if s.child.Status().Overdue && s.killed.IsZero() {
 		s.killed = time.Now()
 		s.events.say(slog.LevelWarn, "kill", fields{ReasonKey: "overdue"},
-			"the guard has killed the program, since zkr itself did not run at the deadline")
+			"the guard killed the program because zkr itself did not run at the deadline")
 	}
 }
 
@@ -281,10 +281,10 @@ func (s *supervision) over() bool {
 	switch {
 	case left == 0, s.options.Leftovers == "ignore" && s.stopAt.IsZero() && s.killed.IsZero():
 		s.events.say(s.target.steps(), "exited", fields{"status": s.child.Status().Code},
-			"the program has ended with status %d", s.child.Status().Code)
+			"the program exited with status %d", s.child.Status().Code)
 		return true
 	case s.options.Leftovers == "kill" && s.stopAt.IsZero() && s.killed.IsZero():
-		s.events.warn("the program has ended and left processes behind: they are stopped, see --leftovers", "processes", left)
+		s.events.warn("the program ended and left processes behind: stopping them, see --leftovers", "processes", left)
 		s.stop("leftovers", time.Now().Add(s.deadline.grace))
 	}
 	return s.hopeless()
@@ -301,7 +301,7 @@ func (s *supervision) hopeless() bool {
 	}
 	s.end.Unfinished = true
 	s.events.say(slog.LevelError, "unkillable", fields{"processes": s.child.Left()},
-		"%d processes are still there after SIGKILL, at the deadline of the lock: the next holder may run beside them",
+		"%d processes are still running after SIGKILL, at the deadline of the lock: the next holder may run at the same time",
 		s.child.Left())
 	return s.asked == nil
 }

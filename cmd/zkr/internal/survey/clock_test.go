@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestReader_AWrongClockOfTheServersMakesNothingStuck: two contenders joined five seconds ago, on servers whose clock is
-// twenty minutes behind.
+// TestReader_AWrongClockOfTheServersMakesNothingStuck: two contenders joined five seconds ago, on servers whose clock
+// is twenty minutes behind.
 func TestReader_AWrongClockOfTheServersMakesNothingStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := dial(t, zktest.Run(t, zktest.InMemory()), "one/1")

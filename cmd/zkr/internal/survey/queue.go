@@ -137,7 +137,7 @@ func (q *Queue) name(holding, waiting []*Contender) {
 	}
 	if groups > 1 && q.Kind != "semaphore" {
 		q.find(Mixed, "",
-			"contenders of several recipes share the path, and do not exclude each other: each recipe needs a path of its own")
+			"contenders of several recipes share the path but do not exclude each other: each recipe needs its own path")
 	}
 }
 
@@ -149,14 +149,15 @@ func (q *Queue) find(verdict, node, format string, args ...any) {
 func (q *Queue) judge(now time.Time, stuck time.Duration) {
 	for _, c := range q.Foreign {
 		q.find(Foreign, c.Node,
-			"blocked by foreign node %s: it is ephemeral and ends in ten digits, and is of no known recipe", base(c.Node))
+			"blocked by foreign node %s: it is ephemeral and its name ends in ten digits, but is not of a known recipe",
+			base(c.Node))
 	}
 	for _, c := range slices.Concat(q.Holders, q.Waiters) {
 		if c.Session == "" {
-			q.find(Ghost, c.Node, "ghost: %s is not ephemeral, so it stays when its process ends", base(c.Node))
+			q.find(Ghost, c.Node, "ghost: %s is not ephemeral, so it remains when its process ends", base(c.Node))
 		}
 		if c.named.Key != "" && c.named.Exhausted() {
-			q.find(Exhausted, c.Node, "the sequence numbers have run out at %s: delete the path while no program uses it",
+			q.find(Exhausted, c.Node, "the sequence numbers are exhausted at %s: delete the path while no program uses it",
 				base(c.Node))
 		}
 		if !c.Asked.IsZero() {
@@ -173,9 +174,9 @@ func (q *Queue) judge(now time.Time, stuck time.Duration) {
 	case len(q.Holders) > 0:
 		q.find(Held, q.Holders[0].Node, "held by %s", q.holders())
 	case len(q.Waiters) > 0:
-		q.find(Held, q.Waiters[0].Node, "%s is about to take it", q.Waiters[0].Name())
+		q.find(Held, q.Waiters[0].Node, "%s is about to acquire it", q.Waiters[0].Name())
 	case !q.Exists:
-		q.find(Free, "", "free, as there is no such node: it was never used, or was removed since")
+		q.find(Free, "", "free: there is no such node, because it was never used or has since been removed")
 	default:
 		q.find(Free, "", "free")
 	}

@@ -38,7 +38,7 @@ type encryption struct {
 // returns the previous ones.
 func (e *encryption) next(*tls.ClientHelloInfo) (*tls.Config, error) {
 	if err := e.read(); err != nil {
-		e.log.Warn("cannot read the certificate of --http-cert, the one before is used", "error", err)
+		e.log.Warn("cannot read the certificate of --http-cert, keeping the previous one", "error", err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -55,7 +55,7 @@ func (e *encryption) read() error {
 		pem, err := os.ReadFile(e.files.ClientCA)
 		config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		if err == nil && !config.ClientCAs.AppendCertsFromPEM(pem) {
-			err = errors.New("no certificate in PEM form in it")
+			err = errors.New("it contains no PEM certificate")
 		}
 		if err != nil {
 			return fmt.Errorf("--http-client-ca %s: %w", e.files.ClientCA, err)

@@ -72,7 +72,7 @@ func (g *guests) enter(c net.Conn) {
 	_ = leaves.Close() // the server notices
 	if time.Since(g.since) > time.Minute {
 		g.since = time.Now()
-		g.log.Warn("too many HTTP connections: those that have been idle for longest are closed", "limit", g.most,
+		g.log.Warn("too many HTTP connections: closing those that have been idle the longest", "limit", g.most,
 			"from", c.RemoteAddr().String())
 	}
 }

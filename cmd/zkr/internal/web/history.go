@@ -40,7 +40,7 @@ func openHistory(path string) (*history, changes, error) {
 		}
 	}
 	if text := bytes.TrimSpace(text); len(text) > 0 && len(list) == 0 {
-		return nil, c, fmt.Errorf("%s is not a file that zkr serve has written: want another name", path)
+		return nil, c, fmt.Errorf("%s was not written by zkr serve: choose another file", path)
 	}
 	h := &history{path: path}
 	c = c.with(list...)

@@ -67,7 +67,7 @@ func TestHistory_TakesNoOtherFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "passwd")
 	require.NoError(t, os.WriteFile(path, []byte("root:x:0\n"), 0o600))
 	_, _, err := openHistory(path)
-	require.ErrorContains(t, err, "is not a file that zkr serve has written")
+	require.ErrorContains(t, err, "was not written by zkr serve")
 	_, _, err = openHistory(os.DevNull)
 	require.ErrorContains(t, err, "want a regular file")
 	text, err := os.ReadFile(path)

@@ -20,7 +20,7 @@ import (
 func CheckAddress(address string) error {
 	if path, is := strings.CutPrefix(address, "unix:"); is {
 		if path == "" {
-			return errors.New("no path of a socket")
+			return errors.New("no socket path")
 		}
 		return nil
 	}
@@ -83,7 +83,7 @@ func (s *Site) serveAt(ctx context.Context, l net.Listener) error {
 	if at, tcp := l.Addr().(*net.TCPAddr); tcp && s.tls != nil {
 		l = tls.NewListener(l, s.tls)
 	} else if tcp && s.login != nil && !at.IP.IsLoopback() {
-		s.log.Warn("the token and the answers cross the network as they are: give --http-cert and --http-key",
+		s.log.Warn("the token and the answers cross the network unencrypted: pass --http-cert and --http-key",
 			"address", at.String())
 	}
 	var stopping sync.WaitGroup

@@ -84,7 +84,7 @@ func tersely(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		Reply(w, answer.status, map[string]string{"state": "ready"})
 		return
 	}
-	Reply(w, answer.status, Failure("not ready: the token of --http-token-file shows why"))
+	Reply(w, answer.status, Failure("not ready: send the token of --http-token-file to see why"))
 }
 
 // known admits only requests that carry the token, either as a bearer token or, for the login dialog of browsers, as a
@@ -114,7 +114,7 @@ func (s *Site) known(address net.Addr, next http.Handler) http.Handler {
 			case <-r.Context().Done():
 			}
 		}
-		w.Header().Set("WWW-Authenticate", `Basic realm="zkr: the password is the token, the name is free", charset="UTF-8"`)
-		Reply(w, http.StatusUnauthorized, Failure("want the token of --http-token-file, as a bearer or as a password"))
+		w.Header().Set("WWW-Authenticate", `Basic realm="zkr: any user name, with the token as password", charset="UTF-8"`)
+		Reply(w, http.StatusUnauthorized, Failure("want the token of --http-token-file, as a bearer token or password"))
 	})
 }

@@ -184,7 +184,7 @@ func (p *page) keep(ctx context.Context) {
 		}
 		err := p.history.add(view.changes, fresh)
 		if err != nil && !failed {
-			p.log.Warn("cannot keep the changes, and goes on in memory, see --history", "error", err)
+			p.log.Warn("cannot write the changes to --history, keeping them in memory", "error", err)
 		}
 		failed = err != nil
 	}
@@ -314,9 +314,9 @@ func notShown(nodes []string) string {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf("1 node is not shown, %s, as the access list forbids to read it: see --auth-file", nodes[0])
+		return fmt.Sprintf("1 node is not shown, %s: its ACL does not grant read, see --auth-file", nodes[0])
 	default:
-		return fmt.Sprintf("%d nodes are not shown, such as %s, as the access list forbids to read them: see --auth-file", n,
+		return fmt.Sprintf("%d nodes are not shown, such as %s: their ACLs do not grant read, see --auth-file", n,
 			nodes[0])
 	}
 }

@@ -63,14 +63,14 @@ func (s *Site) lead(ctx context.Context, t *election.Term, path string) error {
 	}
 	select {
 	case asked := <-s.resigning:
-		s.log.Info("resigning, as a request asks for", "path", path, "token", t.Token().String())
+		s.log.Info("resigning, as requested", "path", path, "token", t.Token().String())
 		asked <- t
 		return nil
 	case <-ctx.Done():
 	}
-	s.log.Info("the term has ended", "path", path, "token", t.Token().String(), "reason", context.Cause(ctx))
+	s.log.Info("term ended", "path", path, "token", t.Token().String(), "reason", context.Cause(ctx))
 	if err := t.Err(); err != nil && s.page != nil { // the term was lost, and serve continues
-		s.page.lost(path, fmt.Sprintf("this candidate has lost the term with the token %v: %v", t.Token(), err))
+		s.page.lost(path, fmt.Sprintf("this candidate lost its term with the token %v: %v", t.Token(), err))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ func (s *Site) beginStream() (end func(), full error) {
 	case s.streams <- struct{}{}:
 		return func() { <-s.streams }, nil
 	default:
-		return nil, fmt.Errorf("%d streams of events are open, and zkr serve takes no more", cap(s.streams))
+		return nil, fmt.Errorf("%d event streams are open, and zkr serve accepts no more", cap(s.streams))
 	}
 }
 

@@ -117,6 +117,8 @@ func FollowBesideLibkv(ctx context.Context, client *conn.Client, announce func(l
 			announce("unknown") // the connection is lost: the leader may have changed
 		case node.Exists:
 			announce(string(node.Data)) // the last leader: libkv leaves the name when a leader stops
+		default:
+			announce("nobody") // without the parent there is no candidate
 		}
 	}
 	return nil

@@ -23,7 +23,8 @@ func dial(t *testing.T, srv *zktest.Server, id string) *conn.Client {
 
 // The work ends with the caller's context, or with the lock.
 func TestInvoices_Stops(t *testing.T) {
-	for name, run := range map[string]func(context.Context, *conn.Client, func(context.Context, zkrecipes.Token) error) error{
+	type job = func(context.Context, zkrecipes.Token) error
+	for name, run := range map[string]func(context.Context, *conn.Client, job) error{
 		"go-zookeeper": Invoices, "libkv": Locked,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,4 +54,29 @@ func TestInvoices_Stops(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A follower does not go on announcing a leader when the parent is gone, and every candidate with it.
+func TestFollowBesideLibkv_ParentGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		var last string
+		client := dial(t, srv, "a")
+		go func() {
+			over <- FollowBesideLibkv(ctx, client, func(leader string) { last = leader })
+		}()
+		_, err := srv.Create("/service", nil, zktest.Persistent)
+		require.NoError(t, err)
+		_, err = srv.Create("/service/leader", []byte("node-1"), zktest.Persistent)
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, "node-1", last)
+		require.NoError(t, srv.Delete("/service/leader"))
+		synctest.Wait()
+		require.Equal(t, "nobody", last)
+		cancel()
+		require.NoError(t, <-over)
+	})
 }

@@ -25,20 +25,28 @@ func Offer(ctx context.Context, client *conn.Client, server *http.Server, port i
 	}
 	r, err := d.Register(ctx, discovery.Instance{Service: "orders", Port: port, Metadata: map[string]string{"zone": "a"}})
 	if err != nil {
-		return err // zkrecipes.ErrTaken: another process has the id
+		return errors.Join(err, shutdown(server)) // zkrecipes.ErrTaken: another process has the id
 	}
 	<-ctx.Done()
 	return stop(server, r, drain)
 }
 
-// stop removes the instance, keeps serving callers that have not noticed yet, and then shuts the server down.
+// stop removes the instance, keeps serving callers that have not noticed yet, and then shuts the server down. The
+// removal has a time of its own, so that calls in progress have theirs even if ZooKeeper does not answer.
 func stop(server *http.Server, r *discovery.Registration, drain time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if err := r.Close(ctx); err != nil {
 		slog.Warn("others see this instance until its session ends", "err", err)
 	}
 	time.Sleep(drain)
+	return shutdown(server)
+}
+
+// shutdown gives the calls in progress time to end.
+func shutdown(server *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
 	return server.Shutdown(ctx)
 }
 
@@ -67,10 +75,13 @@ func (c *Caller) Follow(ctx context.Context, d *discovery.Discovery, service str
 // errNone is returned when there is no instance to send a request to.
 var errNone = errors.New("the service has no instances")
 
-// RoundTrip sends the request to one of the instances. If that fails and the request has no body, it tries the others.
+// RoundTrip sends the request to one of the instances. If that fails and the request only reads, it tries the others.
 func (c *Caller) RoundTrip(request *http.Request) (*http.Response, error) {
 	all := c.instances.Load()
 	if all == nil || len(*all) == 0 {
+		if request.Body != nil {
+			_ = request.Body.Close() // as every RoundTripper does; nothing was read
+		}
 		return nil, errNone
 	}
 	var errs []error
@@ -81,9 +92,15 @@ func (c *Caller) RoundTrip(request *http.Request) (*http.Response, error) {
 		if err == nil {
 			return answer, nil
 		}
-		if errs = append(errs, err); request.Body != nil || request.Context().Err() != nil {
+		if errs = append(errs, err); !onlyReads(request) || request.Context().Err() != nil {
 			break
 		}
 	}
 	return nil, errors.Join(errs...)
+}
+
+// onlyReads reports whether the request may be sent to another instance after the first may have served it.
+func onlyReads(r *http.Request) bool {
+	return (r.Method == "" || r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		(r.Body == nil || r.Body == http.NoBody)
 }

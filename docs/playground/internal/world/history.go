@@ -158,7 +158,7 @@ func (l *lane) mark(kind, text string) {
 func (l *lane) unanswered() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.mark("unanswered", "its write is done on the server, and the reply is lost")
+	l.mark("unanswered", "its write is applied on the server, but the reply is lost")
 }
 
 func (l *lane) starts() {
@@ -185,9 +185,9 @@ func (l *lane) ends(killed bool) {
 		l.curator.ends(now)
 	}
 	if killed {
-		l.tell(now, l.name, "is killed: the server hears no more of it")
+		l.tell(now, l.name, "is killed: the server no longer hears from it")
 	} else {
-		l.tell(now, l.name, "stops in order")
+		l.tell(now, l.name, "stops cleanly")
 	}
 }
 
@@ -195,8 +195,8 @@ func (l *lane) fault(kind string, begins bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	words := map[string][2]string{
-		"cut":    {"is connected again", "is cut off: no byte comes through"},
-		"frozen": {"goes on where it stood", "is frozen: it has looked at its hold, and stands still before it writes"},
+		"cut":    {"is connected again", "is cut off: no data gets through"},
+		"frozen": {"resumes where it was frozen", "is frozen: it has checked its hold, and stops just before it writes"},
 	}[kind]
 	if begins {
 		l.faults = append(l.faults, Span{Kind: kind, From: l.now(), To: Open})
@@ -218,7 +218,7 @@ func (l *lane) wrote(err error) {
 	case err == nil:
 		l.mark("write", "")
 	case errors.As(err, &stale):
-		l.mark("refused", fmt.Sprintf("writes with token %d. The fence has seen %d, and refuses it",
+		l.mark("refused", fmt.Sprintf("writes with token %d; the fence has seen %d and rejects it",
 			stale.Presented, stale.Highest))
 	}
 }
@@ -265,7 +265,7 @@ func (l *lane) waited(a zkrecipes.AcquireEnd) {
 		s.To = l.now()
 	}
 	if a.Err != nil {
-		l.tell(l.now(), l.name, "waits no more")
+		l.tell(l.now(), l.name, "stops waiting")
 	}
 }
 
@@ -312,7 +312,7 @@ func (l *lane) held(h zkrecipes.HoldEnd) {
 }
 
 // lostFor returns the line of the story for a hold that was lost.
-func lostFor(why string) string { return "has lost its hold: " + strings.ReplaceAll(why, "-", " ") }
+func lostFor(why string) string { return "loses its hold: " + strings.ReplaceAll(why, "-", " ") }
 
 // nameLosses names the lost session as the reason of each hold that ended because its node was deleted along with the
 // session: the client may have learned of the deletion first. The caller holds the lock.
@@ -341,11 +341,11 @@ func (l *lane) changes(c zkrecipes.StateChange) {
 	l.state = c.To
 	switch {
 	case c.To == zkrecipes.Suspended:
-		l.mark("suspended", "has lost its connection")
+		l.mark("suspended", "loses its connection")
 	case c.To == zkrecipes.Lost:
-		l.tell(l.now(), l.name, "has lost its session")
+		l.tell(l.now(), l.name, "loses its session")
 	case c.To == zkrecipes.Connected && c.From == zkrecipes.Suspended:
-		l.tell(l.now(), l.name, "is back in its session")
+		l.tell(l.now(), l.name, "resumes its session")
 	case c.To == zkrecipes.Connected:
 		l.tell(l.now(), l.name, "has a session")
 	}

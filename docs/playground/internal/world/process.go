@@ -61,7 +61,7 @@ func (p *process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.client != nil {
-		return errors.New("runs already")
+		return errors.New("is already running")
 	}
 	p.starts++
 	p.label = fmt.Sprintf("%s-%d", p.name, p.starts)
@@ -129,10 +129,10 @@ func (p *process) take(shared bool) error {
 		return err
 	}
 	if shared && p.world.setting.Recipe != RWLock {
-		return errors.New("only a read-write lock has readers")
+		return errors.New("cannot read: only a read-write lock has readers")
 	}
 	if p.giveUp != nil || p.hold != nil {
-		return errors.New("waits or holds already")
+		return errors.New("is already waiting or holding")
 	}
 	ctx, giveUp := context.WithCancel(p.world.ctx)
 	p.giveUp = giveUp
@@ -213,7 +213,7 @@ func (p *process) release() error {
 	case hold != nil:
 		p.world.running.Go(func() { _ = hold.Release(p.world.ctx) }) // if it fails, it continues in the background
 	default:
-		return errors.New("has nothing to release")
+		return errors.New("holds nothing to release")
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ func (p *process) cutOff(cut bool) error {
 	case p.client == nil:
 		return errStopped
 	case cut == p.cut && cut:
-		return errors.New("is cut off already")
+		return errors.New("is already cut off")
 	case cut == p.cut:
 		return errors.New("is not cut off")
 	}
@@ -287,7 +287,7 @@ func (p *process) loseReply() error {
 		return errStopped
 	}
 	if p.isLosing() {
-		return errors.New("will lose its next reply already")
+		return errors.New("is already set to lose its next reply")
 	}
 	p.losing = p.world.server.Intercept(zktest.Match{From: zktest.Label(p.label), Where: func(r zktest.Request) bool {
 		switch r.Op {
@@ -332,7 +332,7 @@ func (p *process) expire() error {
 	if p.client == nil || !p.world.server.Expire(p.world.server.SessionOf(p.label)) {
 		return errors.New("has no session")
 	}
-	p.lane.say("its session is ended by hand")
+	p.lane.say("its session is expired by hand")
 	return nil
 }
 

@@ -219,9 +219,9 @@ func TestElection_SaysWhatWasLost(t *testing.T) {
 		told := func(who, text string) bool {
 			return slices.ContainsFunc(v.Story, func(l Line) bool { return l.Who == who && l.Text == text })
 		}
-		require.True(t, told("anna", "has lost its hold: session ended"))
-		require.True(t, told("ben", "has lost its hold: node deleted"))
-		require.False(t, told("anna", "has lost its hold: node deleted"))
+		require.True(t, told("anna", "loses its hold: session ended"))
+		require.True(t, told("ben", "loses its hold: node deleted"))
+		require.False(t, told("anna", "loses its hold: node deleted"))
 	})
 }
 
@@ -265,7 +265,7 @@ func TestByHand(t *testing.T) {
 		require.Equal(t, []Span{{Kind: "both", From: ben.From, To: anna.To, Why: "ben"}}, v.Lanes[0].Both)
 		require.Contains(t, v.Lanes[0].Marks, Mark{
 			"refused", v.Lanes[0].refused(),
-			fmt.Sprintf("writes with token %d. The fence has seen %d, and refuses it", anna.Token, ben.Token),
+			fmt.Sprintf("writes with token %d; the fence has seen %d and rejects it", anna.Token, ben.Token),
 		})
 	})
 }
@@ -351,9 +351,9 @@ func TestDo_SaysWhyNot(t *testing.T) {
 		defer w.Close()
 		time.Sleep(time.Second)
 		for _, c := range []string{
-			"steal anna: no such action", "take eve: no such process", "start anna: runs already",
+			"steal anna: no such action", "take eve: no such process", "start anna: is already running",
 			"read anna: only a read-write lock",
-			"release anna: has nothing", "heal anna: is not cut off", "wake anna: is not frozen", "delete anna: has no node",
+			"release anna: holds nothing", "heal anna: is not cut off", "wake anna: is not frozen", "delete anna: has no node",
 			"stop anna: ", "stop anna: is stopped", "take anna: is stopped", "cut anna: is stopped", "lose anna: is stopped",
 			"expire anna: has no session",
 			"take ben: ", "take ben: already", "cut ben: ", "cut ben: already", "lose ben: ", "lose ben: already",

@@ -24,7 +24,7 @@ function lets(q) {
 
 // closed returns rows for nodes that zkr may not read.
 const closed = () => (view.unread || []).map((path) => ({
-  path, unreadable: true, kind: '', verdict: 'unreadable', words: 'the access list forbids zkr to read it: give --auth-file', holders: [], waiters: [],
+  path, unreadable: true, kind: '', verdict: 'unreadable', words: 'its ACL does not grant zkr read permission: pass --auth-file', holders: [], waiters: [],
 }));
 
 function show() {
@@ -61,11 +61,11 @@ function standing() {
   if (link.lost && !link.failed) return ['connecting', []];
   if (link.lost) {
     const next = link.next ? ', next try in ' + span(link.next - Date.now() + 999) : ', trying';
-    return ['no connection to zkr', ['since ', at(link.lost), ', ' + span(Date.now() - link.lost) + ' ago' + next + (view.now ? '. The page shows what was there then.' : '.')]];
+    return ['no connection to zkr', ['since ', at(link.lost), ', ' + span(Date.now() - link.lost) + ' ago' + next + (view.now ? '. The page shows the last known state.' : '.')]];
   }
   if (view.error) return ['not shown', names([view.error])];
   if (view.lost) {
-    const old = view.as_of ? ['. The page shows what was there ', aged(view.as_of), ' ago.'] : [];
+    const old = view.as_of ? ['. The page shows the state of ', aged(view.as_of), ' ago.'] : [];
     return ['no connection to ZooKeeper', ['since ', at(view.lost), view.cause ? ': ' : '', ...names(view.cause ? [view.cause] : []), ...old]];
   }
   if (!view.current) return ['reading', []];

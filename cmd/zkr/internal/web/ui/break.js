@@ -18,7 +18,7 @@ async function post(body) {
 }
 
 function facts(c, alive) {
-  const role = c.library === 'foreign' ? ' is of no known recipe, at ' : c.place ? ' waits at place ' + c.place + ' at ' : ' holds at ';
+  const role = c.library === 'foreign' ? ' is not of a known recipe, at ' : c.place ? ' waits at place ' + c.place + ' at ' : ' holds at ';
   $('doomed').replaceChildren(...names([name(c)]), role, ...names([c.path]));
   $('facts').replaceChildren();
   for (const [term, text] of [['path', c.path], ['holder', holders.map(name).join(', ') || 'none'], ['node', c.node], ['token', c.token + ' (czxid)'],

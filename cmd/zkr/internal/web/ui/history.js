@@ -76,7 +76,7 @@ export function timeLine(path) {
   const to = now(), from = Math.min(list[0].start, to - 1000);
   const ol = element('ol', 'time');
   for (const h of [...list].reverse()) {
-    const took = h.to === 'now' ? ['for ', aged(h.from)] : h.to === '' ? ['its end was not seen'] : ['held for ' + span(h.end - h.start)];
+    const took = h.to === 'now' ? ['for ', aged(h.from)] : h.to === '' ? ['its end was not observed'] : ['held for ' + span(h.end - h.start)];
     ol.append(element('li', '', element('i', hue(h.who)), element('b', '', ...names(h.who)), ' ', element('span', 'took', ...took), ' ', element('span', 'when', 'from ', at(h.from))));
   }
   return element('section', 'held', element('h3', '', 'Who held it'), lane(list, from, to), axis(from, to), ol);
@@ -89,7 +89,7 @@ export function drawHistory() {
   const paths = [...new Set([...changes].reverse().map((c) => c.path).filter(Boolean))].slice(0, busiest);
   const lists = paths.map((path) => [path, holds(path)]).filter(([, list]) => list.length > 0);
   $('history').classList.toggle('none', changes.length === 0);
-  $('seen').textContent = changes.length === 0 ? 'Nothing has changed since zkr serve was started. Holders and changes appear here as they happen.' : '';
+  $('seen').textContent = changes.length === 0 ? 'Nothing has changed since zkr serve started. Holders and changes appear here as they happen.' : '';
   const seen = changes.length + changes.at(-1)?.at;
   const lasts = lists.some(([, list]) => list.some((h) => h.to === 'now'));
   if (seen === drawn && !lasts) return;

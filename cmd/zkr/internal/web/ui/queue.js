@@ -99,7 +99,7 @@ function line(queue, ask) {
 
 function card(queue, c, ahead, ask) {
   const foreign = c.library === 'foreign';
-  const role = foreign ? 'of no known recipe' : c.place ? 'waits, place ' + c.place : 'holds';
+  const role = foreign ? 'not of a known recipe' : c.place ? 'waits, place ' + c.place : 'holds';
   const mode = ['read', 'write', 'permit'].includes(c.mode) ? ', ' + c.mode : '';
   const notes = element('span', 'notes');
   const note = (tone, ...words) => notes.append(element('span', tone, ...words));

@@ -105,7 +105,7 @@ class ZkTestTest {
     @Test
     void saysWhatTheServerSaid() {
         IllegalArgumentException e = assertThrows(IllegalArgumentException.class, () -> zk.run("bogus"));
-        assertEquals("bogus: no command \"bogus\": help lists them", e.getMessage());
+        assertEquals("bogus: unknown command \"bogus\": help lists all commands", e.getMessage());
     }
 
     @Test
