@@ -2,6 +2,7 @@ package zkrecipes_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -73,12 +74,22 @@ func blocking(t *testing.T, srv *zktest.Server, c *conn.Client) map[string]func(
 	}
 }
 
-// The cause of a context may be what a server has answered to another call, as in an errgroup. The error of a call that
-// it ends prints it, but does not match it.
-func TestCause_AnswerToAnotherCall_IsOnlyPrinted(t *testing.T) {
-	for name, cause := range map[string]error{
-		"bare":    zk.ErrNoNode,
-		"wrapped": fmt.Errorf("another: %w", &zkrecipes.OpError{Op: "get", Path: "/b", Err: zk.ErrNoNode}),
+// The cause of a context may be what another call has returned, as in an errgroup. The error of a call that it ends
+// prints it and matches that very error, but does not match what the other call reports.
+func TestCause_ResultOfAnotherCall_IsOnlyPrinted(t *testing.T) {
+	lost := &zkrecipes.LostError{Reason: zkrecipes.LossDeadline, Path: "/other"}
+	for name, c := range map[string]struct {
+		cause, not error
+	}{
+		"bare":         {zk.ErrNoNode, zk.ErrNoNode},
+		"bare, fenced": {zkrecipes.ErrFenced, zkrecipes.ErrFenced},
+		"wrapped": {
+			fmt.Errorf("another: %w", &zkrecipes.OpError{Op: "get", Path: "/b", Err: zk.ErrNoNode}), zk.ErrNoNode,
+		},
+		"joined": {errors.Join(&zkrecipes.OpError{Op: "get", Path: "/b", Err: zk.ErrNoNode}), zk.ErrNoNode},
+		"fenced": {fmt.Errorf("%w: %w", zkrecipes.ErrFenced, lost), zkrecipes.ErrFenced}, // as by Hold.Txn
+		"busy":   {&zkrecipes.BusyError{Path: "/other"}, zkrecipes.ErrLocked},
+		"taken":  {fmt.Errorf("another: %w", &zkrecipes.TakenError{Path: "/other"}), zkrecipes.ErrTaken},
 	} {
 		for _, ended := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
@@ -88,18 +99,38 @@ func TestCause_AnswerToAnotherCall_IsOnlyPrinted(t *testing.T) {
 				for call, f := range calls {
 					ctx, cancel := context.WithCancelCause(t.Context())
 					if ended {
-						cancel(cause)
+						cancel(c.cause)
 					} else {
-						time.AfterFunc(time.Millisecond, func() { cancel(cause) })
+						time.AfterFunc(time.Millisecond, func() { cancel(c.cause) })
 					}
 					err := f(ctx)
 					require.Error(t, err, call)
-					assert.ErrorContains(t, err, cause.Error(), "%s, %s", call, name)
-					assert.NotErrorIs(t, err, zk.ErrNoNode, "%s, %s", call, name)
+					assert.ErrorContains(t, err, c.cause.Error(), "%s, %s", call, name)
+					assert.NotErrorIs(t, err, c.not, "%s, %s", call, name)
+					if c.cause != c.not { //nolint:errorlint // the same error
+						assert.ErrorIs(t, err, c.cause, "%s, %s", call, name)
+					}
 				}
 			})
 		}
 	}
+}
+
+// A context may end because another client was closed. The acquisition that it ends used to report that its own was.
+func TestCause_AnotherClientClosed_IsAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		for call, acquire := range blocking(t, srv, bubble.Dial(t, srv, "a")) {
+			if call != "lock" && call != "acquire" && call != "campaign" {
+				continue
+			}
+			srv.Stall(zktest.Label("a"), zktest.Both)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Millisecond, func() { cancel(fmt.Errorf("another: %w", zkrecipes.ErrClosed)) })
+			var waited *zkrecipes.WaitError
+			require.ErrorAs(t, acquire(ctx), &waited, call)
+		}
+	})
 }
 
 // A call with a hold's context matches the hold's loss, even if a server reported it: the loss is not the server's

@@ -52,9 +52,9 @@
 //   - Release ends a hold, whereas Close stops whatever runs in the background.
 //   - To limit how long a call waits, pass a context with a deadline. It bounds the call itself, not how long a hold is
 //     held. When its context is done, a call returns shortly afterwards, connected or not, with an error that matches
-//     the context's cause; for an acquisition, this is a [*WaitError]. There is one exception: if the cause is itself a
-//     server's answer to another call, such as zk.ErrNoNode in an errgroup, the error's text includes the cause, but
-//     the error does not match it.
+//     the context's cause; for an acquisition, this is a [*WaitError]. There is one exception: if the cause is itself
+//     the result of another call, such as zk.ErrNoNode or [ErrFenced] in an errgroup, the error's text includes the
+//     cause, but the error does not match that result.
 //
 // # Errors
 //

@@ -108,6 +108,8 @@ func TestNil_OfFunctions(t *testing.T) {
 		require.ErrorContains(t, err, "nil")
 		_, err = fence.OpenFile(none, filepath.Join(t.TempDir(), "tokens"))
 		require.ErrorContains(t, err, "nil")
+		_, _, err = conn.Servers(none, "dns-srv://_zookeeper._tcp.example.invalid")
+		require.ErrorContains(t, err, "nil")
 		_, ok := zkrecipes.HoldFromContext(none)
 		require.False(t, ok)
 		m, err := mutex.New(c, "/mutex")

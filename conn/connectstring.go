@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/paths"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 const defaultPort = "2181"
@@ -26,6 +27,9 @@ func Servers(ctx context.Context, connect string) (servers []string, chroot stri
 	servers, source, chroot, err := parse(connect)
 	if err != nil || source == nil {
 		return servers, chroot, err
+	}
+	if ctx == nil {
+		return nil, "", fmt.Errorf("servers of %s: %w", connect, session.ErrNoContext)
 	}
 	servers, err = source.Servers(ctx)
 	if len(servers) == 0 {

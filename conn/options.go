@@ -354,9 +354,10 @@ func WithEnsembleTracking() Option {
 //
 // To move, the client reconnects. The session and its holds survive, but the client is suspended for a few round trips.
 // It moves only when no requests are outstanding, no hold was created with WithLossOnSuspend, and all holds are valid
-// for more than half of the session timeout and more than 2.5 times [WithConnectTimeout]. If these conditions aren't
-// met at the chosen moment, the client keeps trying for another period of the given length, and then stays on its
-// current server.
+// for more than half of the session timeout and more than 2.5 times [WithConnectTimeout]. With [WithLeastTimeout], a
+// client that has holds also needs a least timeout of more than 1.6 times WithConnectTimeout. If these conditions
+// aren't met at the chosen moment, the client keeps trying for another period of the given length, and then stays on
+// its current server.
 func WithRebalance(within time.Duration) Option {
 	return func(o *options) error {
 		if within <= 0 {

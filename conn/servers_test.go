@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -429,6 +430,41 @@ func swallowed(t *testing.T, late time.Duration) {
 	}, zktest.WithFronts(7))
 }
 
+// The server that the client moves to accepts the connection and does not answer. It may have resumed the session with
+// the least timeout. A client whose hold would not survive that stays; it used to move, and lost the hold.
+func TestRebalance_ServerAcceptsAndIsSilent_TheHoldLivesOn(t *testing.T) {
+	t.Parallel()
+	for timeout, moves := range map[time.Duration]bool{10 * time.Second: true, 30 * time.Second: false} {
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			var only atomic.Pointer[string]
+			var silent atomic.Int32
+			c := trial.DialTo(t, srv.Addrs(), conn.WithRebalance(time.Minute), conn.WithSessionTimeout(timeout),
+				conn.WithLeastTimeout(4*time.Second), conn.WithDialer(
+					func(ctx context.Context, network, address string) (net.Conn, error) {
+						if at := only.Load(); at != nil && *at != address {
+							silent.Add(1)
+							here, there := net.Pipe()
+							go func() { _, _ = io.Copy(io.Discard, there) }()
+							return here, nil
+						}
+						return srv.DialAs(trial.Label)(ctx, network, address)
+					}))
+			hold := lock(t, c)
+			for range 10 { // the server to move to is random
+				time.Sleep(2 * time.Second)
+				trial.Reconnect(srv, c)
+				at := c.Status().Server
+				only.Store(&at)
+				time.Sleep(3 * time.Minute)
+				require.NoError(t, hold.Err())
+				require.Equal(t, at, c.Status().Server)
+				only.Store(nil)
+			}
+			require.Equal(t, moves, silent.Load() > 0)
+		}, zktest.WithFronts(7))
+	}
+}
+
 // closer is a connection that calls closed when it has been closed for the first time.
 type closer struct {
 	net.Conn
@@ -553,6 +589,31 @@ func TestPreferredServers_OwnZoneIsAway_TheClientComesBack(t *testing.T) {
 			require.Len(t, states.All(), 1, "it stays there")
 			require.NoError(t, hold.Err())
 		}, zktest.WithFronts(7))
+	}
+}
+
+// The only preferred server closes the connection, and takes the client back. It used to be tried last then. If it is
+// silent, the others are tried first, because holds have no time to lose.
+func TestPreferredServers_OnlyOne_IsTriedFirst(t *testing.T) {
+	t.Parallel()
+	for range 5 { // the order is random
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			own := srv.Fronts()[2].Addr()
+			c := trial.DialTo(t, srv.Addrs(), conn.WithDialer(srv.DialAs(trial.Label)),
+				conn.WithPreferredServers(func(server string) bool { return server == own }))
+			hold := lock(t, c)
+			for range 5 {
+				time.Sleep(time.Minute)
+				srv.Cut(trial.Ours)
+				time.Sleep(time.Second)
+				require.Equal(t, own, c.Status().Server)
+			}
+			srv.Stall(trial.Ours, zktest.Both)
+			time.AfterFunc(trial.Timeout*3/8, func() { srv.Heal(trial.Ours) })
+			time.Sleep(trial.Timeout)
+			require.NotEqual(t, own, c.Status().Server)
+			require.NoError(t, hold.Err())
+		}, zktest.WithFronts(3))
 	}
 }
 

@@ -1,6 +1,7 @@
 package conn_test
 
 import (
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,7 +58,7 @@ func TestCreateTTL_Range(t *testing.T) {
 		c := bubble.Dial(t, srv, "a")
 		const longest = (1<<40 - 1) * time.Millisecond
 		sent := srv.Intercept(zktest.Match{Op: zktest.OpCreateTTL, Times: -1}, zktest.Proceed())
-		for _, ttl := range []time.Duration{-time.Second, 0, longest + 1} {
+		for _, ttl := range []time.Duration{-time.Second, 0, longest + 1, math.MaxInt64} {
 			_, err := c.CreateTTL(t.Context(), "/a", nil, conn.Persistent, ttl)
 			require.ErrorContains(t, err, "time to live")
 		}

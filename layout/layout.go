@@ -95,12 +95,12 @@ func Compare(a, b Contender) int {
 }
 
 // Ahead returns the index of the contender that the one at index me waits for in a sorted queue, or -1 if it holds. The
-// holders are the first contender, a reader with no writer ahead, and the reader that the first writer was downgraded
-// to. A waiter at the door of a semaphore waits as it would for a lock. Curator's readers may wait for a different
-// contender.
+// holders are the first contender, a reader with no writer ahead, the reader that the first writer was downgraded to,
+// and all leases. (The newest leases may not be granted yet, if their session is also the first one at the semaphore's
+// door.) A waiter at the door waits as it would for a lock. Curator's readers may wait for a different contender.
 func Ahead(queue []Contender, me int) int {
 	switch c := queue[me]; {
-	case me == 0, c.Key == queue[0].Key:
+	case me == 0, c.Key == queue[0].Key, c.Kind == Lease, c.Kind == KazooLease:
 		return -1
 	case !c.reads():
 		return me - 1

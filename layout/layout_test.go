@@ -104,6 +104,7 @@ func TestAhead(t *testing.T) {
 		}, []int{-1, -1, 1, 2, 2}},
 		{[]string{"__WRIT__0000000001", "__READ__0000000001", "__READ__0000000002"}, []int{-1, -1, 0}}, // a downgraded writer
 		{[]string{"x__lock__0000000001", "x__rlock__0000000002", "__READ__0000000003"}, []int{-1, 0, 0}},
+		{[]string{"lease-0000000001", "lease-0000000002"}, []int{-1, -1}},
 	} {
 		var queue []layout.Contender
 		for _, name := range c.names {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -110,6 +111,7 @@ func (a *app) doctor(ctx context.Context, client *conn.Client, paths []string) e
 		d.Clock = "not compared: no session"
 		return a.printDiagnosis(d)
 	}
+	d.judgeTimeout(client.Status().Timeout)
 	d.compareClocks(ctx, client)
 	if len(paths) > 0 {
 		if err := a.judgeQueue(ctx, client, &d, paths[0], chroot); err != nil {
@@ -234,6 +236,18 @@ func (d *diagnosis) judgeServers() {
 	if len(limits) > 1 {
 		d.find("the servers have different session timeout limits: %s",
 			strings.Join(slices.Sorted(maps.Keys(limits)), "; "))
+	}
+}
+
+// judgeTimeout reports a session timeout with which a server that has lost the leadership may extend a deadline; see
+// package conn. A single server cannot lose it.
+func (d *diagnosis) judgeTimeout(timeout time.Duration) {
+	tick, err := strconv.Atoi(d.tickTime())
+	ensemble := slices.ContainsFunc(d.Servers, func(e *examination) bool { return e.Mode == "follower" })
+	least := 6 * time.Duration(tick) * time.Millisecond
+	if err == nil && ensemble && timeout < least {
+		d.find("the session timeout of %v is below six ticks of %d ms, so a lock may be believed for too long after a change "+
+			"of leader: request at least %v with --session-timeout", timeout, tick, least)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,16 @@ func TestDoctor_Well(t *testing.T) {
 		`.*\nclock: the leader's is \S+ (ahead of|behind) ours, to within \S+\nall is well\n$`, out)
 	require.Empty(t, srv.Tree("/zkr-doctor"))
 	require.Len(t, srv.Children("/"), 1, "only /zookeeper")
+}
+
+// TestDoctor_TimeoutBelowSixTicks: as with a zoo.cfg without tickTime, where ZooKeeper's default is 3000.
+func TestDoctor_TimeoutBelowSixTicks(t *testing.T) {
+	srv := zktest.Run(t, zktest.WithFronts(3), zktest.WithTickTime(3*time.Second))
+	out, _ := ends(t, 1, srv.Addrs(), "doctor")
+	require.Contains(t, out, "the session timeout of 15s is below six ticks of 3000 ms")
+	require.Contains(t, out, "request at least 18s with --session-timeout")
+	out, _ = ends(t, 0, srv.Addrs(), "doctor", "--session-timeout=18s")
+	require.Contains(t, out, "all is well")
 }
 
 // TestDoctor_OneServer: doctor prints what a single server fails to report or lacks.

@@ -370,6 +370,7 @@ func versioned(
 ) (zk.Stat, error) {
 	var doubt error // that of an earlier try, which may have been applied, or may still be
 	var hangups session.Hangups
+	var repeats session.Repeats
 	for {
 		var stat zk.Stat
 		err := c.InSession(ctx, op, path, func(s *session.Session) (err error) {
@@ -399,6 +400,6 @@ func versioned(
 		case !g.stands(now):
 			return stat, err
 		}
-		_ = session.Sleep(ctx, session.RetryPause) // the next try checks ctx
+		_ = repeats.Pause(ctx, err) // the next try checks ctx
 	}
 }

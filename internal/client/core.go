@@ -162,6 +162,7 @@ func (c *core) Up(now lifetime.Report) (log func()) {
 // Down records why a connection that was up is lost.
 func (c *core) Down(now lifetime.Report) (log func()) {
 	err := fmt.Errorf("connection to %s: %w", now.Server, now.Err)
+	c.hosts.lost(now.Err)
 	if !errors.Is(now.Err, lifetime.ErrMoves) { // a client that has moved stays at its new server
 		c.hosts.draw()
 	}

@@ -28,6 +28,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 	var doubt error // that of an earlier try, which may have been applied, or may still be
 	var hangups session.Hangups
 	var remakes session.Remakes
+	var repeats session.Repeats
 	for {
 		var tried *session.Session
 		var before int64
@@ -55,7 +56,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 			return nil
 		}
 		if err == nil {
-			err = session.Sleep(ctx, session.RetryPause)
+			err = repeats.Pause(ctx, doubt)
 		}
 		if err != nil {
 			return outcome.Undecided(doubt, err)

@@ -31,6 +31,9 @@ func (c *Client) DeleteAll(ctx context.Context, path string, keepTop bool) error
 	if !keepTop {
 		return c.clear(ctx, []string{path})
 	}
+	if err := c.Sync(ctx, path); err != nil { // a delete goes to the leader, but a lagging server answers a list
+		return err
+	}
 	for again := false; ; again = true {
 		below, err := c.childrenOf(ctx, []string{path})
 		if err != nil || len(below) == 0 {
@@ -86,6 +89,7 @@ func (c *Client) deleteEach(ctx context.Context, paths []string) (full []string,
 func (c *Client) deleteAny(ctx context.Context, path string) (full bool, err error) {
 	var doubt error // that of an earlier try
 	var hangups session.Hangups
+	var repeats session.Repeats
 	for {
 		err := c.InSession(ctx, "delete", path, func(s *session.Session) error {
 			return hangups.Judge(len(path), s.Delete(ctx, path, -1))
@@ -99,7 +103,7 @@ func (c *Client) deleteAny(ctx context.Context, path string) (full bool, err err
 			return false, outcome.Undecided(doubt, err)
 		}
 		doubt = err
-		_ = session.Sleep(ctx, session.RetryPause) // as above
+		_ = repeats.Pause(ctx, err) // as above
 	}
 }
 

@@ -66,6 +66,23 @@ func TestDeleteAll_OfARoot(t *testing.T) {
 	})
 }
 
+// TestDeleteAll_ServerLags: a server that lags behind does not know the nodes yet. If the top was kept, they used to
+// stay.
+func TestDeleteAll_ServerLags(t *testing.T) {
+	for name, opts := range map[string][]conn.DeleteAllOption{"all": nil, "top kept": {conn.WithKeepTop()}} {
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			grow(t, srv, "/a")
+			lagging := srv.Fronts()[2]
+			c := trial.DialTo(t, lagging.Addr(), conn.WithDialer(srv.DialAs(trial.Label)))
+			lagging.Lag()
+			grow(t, srv, "/a/b", "/a/b/c")
+			time.AfterFunc(time.Second, lagging.CatchUp)
+			require.NoError(t, c.DeleteAll(t.Context(), "/a", opts...))
+			require.Empty(t, srv.Children("/a"), name)
+		}, zktest.WithFronts(3))
+	}
+}
+
 // TestDeleteAll_RequestsInFlight: never more than documented, and as many as that.
 func TestDeleteAll_RequestsInFlight(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {

@@ -1,7 +1,9 @@
 package client_test
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -103,6 +105,28 @@ func TestWrites_SessionEndsBeforeTheyBegin_AreDoneInTheNext(t *testing.T) {
 			require.NoError(t, <-errs)
 		}
 	})
+}
+
+// A server may answer at once that a write has timed out. Writes used to be repeated every 10 ms then.
+func TestWrites_ServerTimesThemOut_PausesGrow(t *testing.T) {
+	all := maps.Clone(writes)
+	all[zktest.OpCreateContainer] = func(ctx context.Context, c *conn.Client) error {
+		return c.CreateAll(ctx, "/a/b", nil)
+	}
+	all[0] = func(ctx context.Context, c *conn.Client) error { return c.DeleteAll(ctx, "/delete") }
+	for op, write := range all {
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			nodesToWrite(t, srv)
+			c := trial.Dial(t, srv)
+			require.NoError(t, c.Sync(t.Context(), "/"), "it knows a transaction")
+			late := srv.Intercept(zktest.Match{Op: cmp.Or(op, zktest.OpDelete), Times: -1},
+				zktest.Fail(zktest.CodeOperationTimeout))
+			time.AfterFunc(time.Minute, late.Remove)
+			require.NoError(t, write(t.Context(), c), op)
+			require.Less(t, late.Hits(), 90, op)
+			require.Greater(t, late.Hits(), 30, op)
+		})
+	}
 }
 
 // The server fails at each try, perhaps while producing the reply. Writing again would not help.

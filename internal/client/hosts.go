@@ -36,6 +36,7 @@ type hosts struct {
 	found     map[string][]lifetime.Server // by name
 	known     []lifetime.Server            // the last known addresses of all names together
 	last      lifetime.Server              // the one tried last
+	hungUp    bool                         // it has closed the connection
 	// The one to move to; without an address it is any address of that name, and the zero value means none.
 	target lifetime.Server
 	// The one the next round begins with; likewise.
@@ -177,7 +178,8 @@ func (h *hosts) lookUp(ctx context.Context, one bool) (names []string, errs []er
 // Members of the ensemble and other names alternate, beginning with the group that last gave the session. Therefore,
 // addresses that lead nowhere, whether because the configuration names servers that the client cannot reach, or because
 // the servers it was given are long gone, cost at most one attempt before one of the other group is tried. Addresses
-// that the user prefers come before all others.
+// that the user prefers come before all others. The only one of them is tried again first if it has closed the
+// connection itself, which costs little; if it was silent, holds have no time to lose.
 func (h *hosts) order() []lifetime.Server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -196,8 +198,14 @@ func (h *hosts) order() []lifetime.Server {
 	}
 	slices.SortStableFunc(all, func(a, b lifetime.Server) int { return h.rank(a) - h.rank(b) })
 	h.known = slices.Clone(all)
-	if len(all) > 1 && all[0] == h.last {
-		all = append(all[1:], h.last)
+	peers := all // those that the last one may come behind
+	if i := slices.IndexFunc(all, func(server lifetime.Server) bool { return h.rank(server) != h.rank(all[0]) }); i > 0 &&
+		h.hungUp {
+		peers = all[:i]
+	}
+	if len(peers) > 1 && peers[0] == h.last {
+		copy(peers, peers[1:])
+		peers[len(peers)-1] = h.last
 	}
 	return all
 }
@@ -237,7 +245,14 @@ func (h *hosts) gave() {
 func (h *hosts) tries(server lifetime.Server) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.last = server
+	h.last, h.hungUp = server, false
+}
+
+// lost records that the server tried last gave the session, and that the connection to it has ended.
+func (h *hosts) lost(why error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hungUp = lifetime.HungUp(why)
 }
 
 // Names that do not exist are looked up repeatedly for a while: those of pods appear only once the pods are ready.

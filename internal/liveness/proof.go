@@ -112,9 +112,14 @@ func beat(least, lag time.Duration) time.Duration {
 //	2.2  a barrier is sent        ValidUntil is still 3.8 s at most: the first resumption is in doubt
 //	2.3  the barrier is answered  contact = 2 s, which the barrier proves, so earlierBound = none
 func (p *Proof) Resuming(sent time.Time) {
-	least := p.terms.leastTimeout(p.least)
 	p.earlierBound = soonest(p.earlierBound, p.newestBound)
-	p.resumeSent, p.newestBound = sent, sent.Add(least-p.terms.margin(least))
+	p.resumeSent, p.newestBound = sent, sent.Add(p.Unanswered())
+}
+
+// Unanswered is how long the session is proven to live after a resumption is sent, if no server answers it.
+func (p *Proof) Unanswered() time.Duration {
+	least := p.terms.leastTimeout(p.least)
+	return least - p.terms.margin(least)
 }
 
 // Hopeless reports whether a longer timeout than before prevents the session from being proven in time: contacts count

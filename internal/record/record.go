@@ -32,6 +32,7 @@ type write struct {
 	refusals int // how often another client changed the node first
 	hangups  session.Hangups
 	remakes  session.Remakes
+	repeats  session.Repeats
 }
 
 // A fate is what a read shows about the copies in doubt.
@@ -51,7 +52,7 @@ func (w *write) lost(ctx context.Context, doubt error) bool {
 	if ctx.Err() != nil || !session.ReplyLost(doubt) {
 		return false
 	}
-	_ = session.Sleep(ctx, session.RetryPause) // the read checks ctx
+	_ = w.repeats.Pause(ctx, doubt) // the read checks ctx
 	return true
 }
 

@@ -173,13 +173,14 @@ const RetryPause = 10 * time.Millisecond
 // that node. While the client is connected, the removal takes a round trip or two.
 const Farewell = 100 * time.Millisecond
 
-// Repeats paces the retries of one call. While the server sheds load, the pauses grow to about a second. After a lost
-// connection the pause is RetryPause, since reconnecting takes its own time.
+// Repeats paces the retries of one call. While the server answers that it sheds load, or that the request has timed
+// out, the pauses grow to about a second. After a lost connection the pause is RetryPause, since reconnecting takes its
+// own time.
 type Repeats struct{ growing *pause.Growing }
 
 // Pause waits before the request is sent again; the previous try failed with the error why. Errors: the cause of ctx.
 func (r *Repeats) Pause(ctx context.Context, why error) error {
-	if !errors.Is(why, zkrecipes.CodeThrottled) {
+	if !errors.As(why, new(zkrecipes.Code)) {
 		r.growing = nil
 		return Sleep(ctx, RetryPause)
 	}

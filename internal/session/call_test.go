@@ -135,6 +135,20 @@ func TestCalls_ServerShedsLoad_PausesGrow(t *testing.T) {
 	})
 }
 
+// A server may answer at once that a request has timed out. Reads used to be repeated every 10 ms then.
+func TestCalls_ServerTimesThemOut_PausesGrow(t *testing.T) {
+	for _, code := range []zktest.Code{zktest.CodeOperationTimeout, -122} {
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			s := trial.Live(t, trial.Dial(t, srv))
+			late := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Fail(code))
+			time.AfterFunc(time.Minute, late.Remove)
+			_, _, err := s.Get(t.Context(), "/")
+			require.NoError(t, err)
+			require.Less(t, late.Hits(), 90)
+		})
+	}
+}
+
 // Each connection is lost while the call waits for its answer. The time to connect is pause enough.
 func TestCalls_ConnectionsLost_PausesDoNotGrow(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -33,9 +34,9 @@ func EndedBy(ctx context.Context, err error) bool {
 	return errors.Is(err, cause)
 }
 
-// sealed returns the cause of a context for the error of a call. The cause may be the server's answer to another call,
-// as with an errgroup. It must not be mistaken for the answer to this call: a node is not missing because another one
-// was. A hold's loss is not such an answer, even if a server reported it.
+// sealed returns the cause of a context for the error of a call. The cause may be what another call returned, as with
+// an errgroup. It must not be mistaken for the result of this call: a node is not missing because another one was, and
+// a write was not fenced. A hold's loss is not such a result, even if a server reported it.
 func sealed(cause error) error {
 	if _, ok := cause.(*zkrecipes.LostError); ok { //nolint:errorlint // not that of another call
 		return cause
@@ -46,10 +47,19 @@ func sealed(cause error) error {
 	return cause
 }
 
-// isAnswer reports whether err matches something that a server answers.
+// isAnswer reports whether err matches something that a server answers, or a result of one call.
 func isAnswer(err error) bool {
 	var code zkrecipes.Code
-	return errors.As(err, &code) || outcome.Of(err) != outcome.Unknown
+	return errors.As(err, &code) || outcome.Of(err) != outcome.Unknown ||
+		slices.ContainsFunc(verdicts, func(verdict error) bool { return errors.Is(err, verdict) })
+}
+
+// verdicts are the errors by which a call reports what has become of what it was to do. The others, such as ErrClosed,
+// are about what several calls use.
+var verdicts = []error{
+	zkrecipes.ErrLocked, zkrecipes.ErrFenced, zkrecipes.ErrUpgrade, zkrecipes.ErrDeadlock, zkrecipes.ErrNoLeader,
+	zkrecipes.ErrUnknownOutcome, zkrecipes.ErrTooLarge, zkrecipes.ErrSessionFull, zkrecipes.ErrSequenceExhausted,
+	zkrecipes.ErrForeignContender, zkrecipes.ErrUnsupportedServer, zkrecipes.ErrTaken,
 }
 
 // seal matches its error, unless that is itself an answer such as zk.ErrNoNode. It matches nothing else that its error
@@ -57,7 +67,18 @@ func isAnswer(err error) bool {
 type seal struct{ error }
 
 func (s seal) Is(target error) bool {
-	return reflect.TypeOf(target).Comparable() && target == s.error && (errors.Unwrap(target) != nil || !isAnswer(target))
+	return reflect.TypeOf(target).Comparable() && target == s.error && !isBare(target)
+}
+
+// isBare reports whether err is an answer that other calls return as it is. An error that wraps an answer, or has its
+// details, belongs to one call.
+func isBare(err error) bool {
+	switch err.(type) { //nolint:errorlint // what it wraps is not the question
+	case interface{ Unwrap() error }, interface{ Unwrap() []error }, interface{ Is(target error) bool }:
+		return false
+	default:
+		return isAnswer(err)
+	}
 }
 
 // ExplainUnanswered is Explain for a caller that waits for an answer: if the session is connected, only the answer is

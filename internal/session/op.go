@@ -104,7 +104,7 @@ func CheckTTL(path string, flags int32, ttl time.Duration) (mode int32, ms int64
 	switch {
 	case !ok:
 		err = zk.ErrInvalidFlags
-	case ttl <= 0 || ms > maxTTL:
+	case ttl <= 0 || ttl > maxTTL*time.Millisecond: // otherwise ms may have overflowed
 		err = fmt.Errorf("time to live %v: want more than 0, and at most %v", ttl, maxTTL*time.Millisecond)
 	default:
 		return mode, ms, nil
@@ -126,6 +126,7 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 
 // createContainer is CreateContainer for a caller that needs to know whether the node may be its own.
 func (s *Session) createContainer(ctx context.Context, path string) (mine bool, err error) {
+	var repeats Repeats
 	for {
 		hangups := s.ensemble.containerHangups.Load()
 		flags := int32(zk.FlagContainer)
@@ -136,7 +137,7 @@ func (s *Session) createContainer(ctx context.Context, path string) (mine bool, 
 		// Whether or not it was created, creating it again is harmless.
 		again := errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err) && ctx.Err() == nil && s.Err() == nil
 		if again {
-			_ = Sleep(ctx, RetryPause) // the read checks ctx
+			_ = repeats.Pause(ctx, err) // the read checks ctx
 			if made, _, _ := s.Exists(ctx, path); made {
 				err = nil // only the answer was lost
 			}

@@ -122,7 +122,7 @@ func (x *absence) onCreate(op zktest.Op) {
 }
 
 func (x *absence) semaphore(c *client.Client) *znode.Semaphore {
-	m, err := znode.NewSemaphore(c, "/app/semaphore", recipe.Config{})
+	m, err := znode.NewSemaphore(c, "/app/semaphore", recipe.Config{}, nil)
 	require.NoError(x.t, err)
 	return m
 }

@@ -51,8 +51,12 @@ type Entry struct {
 	Kind string // one of the queue's kinds
 	Rule Rule
 	As   string // the name of the recipe in traces
-	// Joined, if not nil, is called with the path of each contender that [Queue.Acquire] creates for the caller.
-	Joined func(path string)
+	// Joined, if not nil, is called for each contender that [Queue.Acquire] creates for the caller, with its path and a
+	// function that makes the caller leave the queue, unless it is granted first, and join it again at the tail. The
+	// function reports false if the contender has left already.
+	Joined func(path string, rejoin func() bool)
+
+	joined func(path string) // see acquireOrRejoin
 }
 
 // New returns the queue under path. Contenders of the given kinds take part in its order, as do kazoo's counterparts of
@@ -164,7 +168,7 @@ func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 		return a.End(nil, err)
 	}
 	return a.End(q.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
-		return q.acquire(waiting, s, e, a, true)
+		return q.acquireOrRejoin(waiting, s, e, a)
 	}))
 }
 
@@ -246,7 +250,8 @@ func (q *Queue) inSession(
 		}
 		var waited *zkrecipes.WaitError
 		switch {
-		case q.parent.Client.State() == zkrecipes.Closed, errors.Is(err, zkrecipes.ErrClosed):
+		case q.parent.Client.State() == zkrecipes.Closed,
+			errors.Is(err, zkrecipes.ErrClosed) && (ctx.Err() == nil || !session.EndedBy(ctx, err)):
 			return nil, fmt.Errorf("%s: %w", q.name, zkrecipes.ErrClosed)
 		case ctx.Err() != nil && !errors.As(err, &waited):
 			if err = inTheWay(ctx, s, err); !session.EndedBy(ctx, err) {
@@ -257,6 +262,32 @@ func (q *Queue) inSession(
 			return nil, err
 		}
 	}
+}
+
+var errRejoin = errors.New("leaving the queue, to join it again")
+
+// acquireOrRejoin is acquire for a caller that may be made to leave the queue. It then returns ErrGone, as if the
+// contender had been deleted by hand. The contender is removed in the background, as after every wait that ends.
+func (q *Queue) acquireOrRejoin(
+	ctx context.Context, s *session.Session, e Entry, a *hold.Attempt,
+) (*zkrecipes.Hold, error) {
+	if e.Joined == nil {
+		return q.acquire(ctx, s, e, a, true)
+	}
+	waiting, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	left := func() bool { return errors.Is(context.Cause(waiting), errRejoin) }
+	e.joined = func(path string) {
+		e.Joined(path, func() bool {
+			leave(errRejoin)
+			return left()
+		})
+	}
+	h, err := q.acquire(waiting, s, e, a, true)
+	if err != nil && left() {
+		return nil, ephemeral.ErrGone
+	}
+	return h, err
 }
 
 // acquire is one acquisition in one session.
@@ -270,8 +301,8 @@ func (q *Queue) acquire(
 		return nil, err
 	}
 	defer w.leaveUnlessGranted() // even if a rule panics
-	if e.Joined != nil {
-		e.Joined(w.Path())
+	if e.joined != nil {
+		e.joined(w.Path())
 	}
 	if shortcut.follows(vacancy, w) {
 		a.At(0)

@@ -960,7 +960,7 @@ func TestAcquire_AtTheDoorOfASemaphore(t *testing.T) {
 		q, err := znode.New(c, "/app/s/locks", recipe.Config{}, znode.Lock)
 		require.NoError(t, err)
 		h := acquire(t.Context(), q).Granted(t, time.Hour)
-		m, err := znode.NewSemaphore(c, "/app/s", recipe.Config{})
+		m, err := znode.NewSemaphore(c, "/app/s", recipe.Config{}, nil)
 		require.NoError(t, err)
 		lease := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
 			return m.Acquire(ctx,

@@ -58,13 +58,14 @@ func (l Leases) tooMany(ctx context.Context, s *session.Session, out int) bool {
 	return err == nil && out+l.Count > limit
 }
 
-// NewSemaphore returns the semaphore under path. If config says so, it has kazoo's layout. Errors: those of New.
+// NewSemaphore returns the semaphore under path. If config says so, it has kazoo's layout, in which the node at path
+// has the given data if it has to be created. Errors: those of New.
 //
 // kazoo's semaphore cannot be configured to count other names at its door, nor nodes other than the children of path as
 // leases. It counts all of these, so contenders at the door have kazoo's names, and all children of path are leases.
 //
 // Source: kazoo's Semaphore, which counts, takes its lease and gives up the door in three requests.
-func NewSemaphore(client *client.Client, path string, config recipe.Config) (*Semaphore, error) {
+func NewSemaphore(client *client.Client, path string, config recipe.Config, data []byte) (*Semaphore, error) {
 	if _, err := New(client, path, config); err != nil {
 		return nil, err
 	}
@@ -73,6 +74,7 @@ func NewSemaphore(client *client.Client, path string, config recipe.Config) (*Se
 	if config.Kazoo {
 		m.leases, m.door = newQueue(client, path, config, Lease, KazooLease),
 			newQueue(client, path+layout.KazooDoor, config, KazooLock)
+		m.leases.parent.Seed = data
 	} else {
 		m.leases, m.door = newQueue(client, path+"/"+layout.Leases, config, Lease),
 			newQueue(client, path+"/"+layout.Door, config, Lock)

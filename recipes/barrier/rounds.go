@@ -65,6 +65,7 @@ func (r *rounds) enter(ctx context.Context) (h *zkrecipes.Hold, in span, err err
 // other waiter does so when it checks again, in case that member stopped first.
 func (r *rounds) await(ctx context.Context, w *znode.Waiter) (span, error) {
 	var hangups session.Hangups
+	var repeats session.Repeats
 	for {
 		// The watch is set before the list is read, so a round that the list does not show yet fires it.
 		data, stat, changed, err := w.Own()
@@ -85,7 +86,7 @@ func (r *rounds) await(ctx context.Context, w *znode.Waiter) (span, error) {
 		if err != nil {
 			return span{}, err
 		}
-		again, err := r.letIn(ctx, w.Session(), members, &hangups)
+		again, err := r.letIn(ctx, w.Session(), members, &hangups, &repeats)
 		if err == nil && !again {
 			err = w.Pause(changed)
 		}
@@ -99,6 +100,7 @@ func (r *rounds) await(ctx context.Context, w *znode.Waiter) (span, error) {
 // caller checks its own node next: it was admitted, another client admitted members first, or a member has left.
 func (r *rounds) letIn(
 	ctx context.Context, s *session.Session, members []znode.Contender, hangups *session.Hangups,
+	repeats *session.Repeats,
 ) (again bool, err error) {
 	if len(members) < r.n {
 		return false, nil
@@ -123,7 +125,7 @@ func (r *rounds) letIn(
 		return true, nil
 	case session.ReplyLost(err):
 		// The member's own node decides. A second copy fails because of its versions.
-		return true, session.Sleep(ctx, session.RetryPause)
+		return true, repeats.Pause(ctx, err)
 	default:
 		return false, err
 	}

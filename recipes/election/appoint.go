@@ -57,7 +57,7 @@ func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participan
 	if err := t.Err(); err != nil {
 		return e.failed(err)
 	}
-	a := &appointment{by: e.name(t.Path()), to: e.name(to.Path), czxid: int64(to.Token)}
+	a := appointment{by: e.name(t.Path()), to: e.name(to.Path), czxid: int64(to.Token)}
 	if a.by == "" || a.to == "" || a.to == a.by {
 		return e.failed(fmt.Errorf("term %s and candidate %s: must belong to this election", t.Path(), to.Path))
 	}
@@ -67,10 +67,10 @@ func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participan
 	if err := client.Sync(inside, e.Path()); err != nil {
 		return err
 	}
-	asked := false
+	asker := int64(0) // the session that has asked
 	defer func() {
-		if asked {
-			e.withdraw(ctx, t, a)
+		if asker != 0 {
+			e.withdraw(ctx, a, asker)
 		}
 	}()
 	return client.InSession(inside, "appoint", e.Path(), func(s *session.Session) error {
@@ -79,11 +79,10 @@ func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participan
 			if err != nil || ahead == "" {
 				return err
 			}
-			if !asked {
-				asked = true // even if it fails: the outcome may be unknown
-				if err := e.ask(inside, t, a); err != nil {
-					return err
-				}
+			again := asker != 0
+			asker = s.ID() // even if it fails: the outcome may be unknown
+			if err := e.ask(inside, s, t, a, again); err != nil {
+				return err
 			}
 			if err := e.awaitLeaving(inside, s, ahead, a.to); err != nil {
 				return err
@@ -100,7 +99,7 @@ type appointment struct {
 	zxid   int64 // of the transaction that created the appointment's node; 0 while it is being written
 }
 
-func (a *appointment) text() string { return a.to + " 0x" + strconv.FormatInt(a.czxid, 16) }
+func (a appointment) text() string { return a.to + " 0x" + strconv.FormatInt(a.czxid, 16) }
 
 // parseAppointment returns false if text is not an appointment.
 func parseAppointment(text string) (a appointment, ok bool) {
@@ -129,7 +128,7 @@ func (e *Election) next() string { return e.Path() + "-next" }
 // between returns the name of the candidate just ahead of the appointed one, or "" if only the leader is ahead.
 //
 // No candidate can appear in between later, because new candidates get larger numbers.
-func (e *Election) between(ctx context.Context, s *session.Session, a *appointment) (string, error) {
+func (e *Election) between(ctx context.Context, s *session.Session, a appointment) (string, error) {
 	children, _, err := s.ChildrenStat(ctx, e.Path())
 	if err != nil {
 		return "", err
@@ -149,51 +148,36 @@ func (e *Election) between(ctx context.Context, s *session.Session, a *appointme
 }
 
 // ask writes the appointment if the term is still held, and replaces an earlier one. An appointment of a previous
-// leader exists until that leader's session ends.
-func (e *Election) ask(ctx context.Context, t *Term, a *appointment) error {
-	done, err := e.awaitWriting(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	e.latest = a // even if it fails
-	create := zkrecipes.OpCreate(e.next(), []byte(a.text()), zk.FlagEphemeral)
-	ops := []zkrecipes.Op{create}
+// leader exists until that leader's session ends. If ask is called again, it leaves another appointment alone: the
+// leader has changed its mind. It does write the appointment again if the node was deleted, by hand or together with
+// another appointment of this leader; see withdraw.
+func (e *Election) ask(ctx context.Context, s *session.Session, t *Term, a appointment, again bool) error {
+	var repeats session.Repeats
 	for {
-		_, err := t.Txn(ctx, ops...)
+		data, stat, err := s.Get(ctx, e.next())
+		ops := []zkrecipes.Op{zkrecipes.OpCreate(e.next(), []byte(a.text()), zk.FlagEphemeral)}
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+		case err != nil:
+			return err
+		case stat.EphemeralOwner == 0:
+			return fmt.Errorf("%s: %w: it is not an appointment by a leader", e.next(), zk.ErrNodeExists)
+		case again, string(data) == a.text() && stat.EphemeralOwner == s.ID():
+			return nil
+		default:
+			ops = append([]zkrecipes.Op{zkrecipes.OpDelete(e.next(), stat.Version)}, ops...)
+		}
+		_, err = t.Txn(ctx, ops...)
 		switch {
 		case err == nil:
 			return nil
 		case session.ReplyLost(err): // repeating the request has no further effect
-			if err := session.Sleep(ctx, session.RetryPause); err != nil {
+			if err := repeats.Pause(ctx, err); err != nil {
 				return err
 			}
 		case !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode):
 			return err
 		}
-		data, stat, err := e.queue.Client().Get(ctx, e.next())
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			ops = []zkrecipes.Op{create}
-		case err != nil:
-			return err
-		case stat.EphemeralOwner == 0:
-			return fmt.Errorf("%s: %w: it is not an appointment by a leader", e.next(), zk.ErrNodeExists)
-		case string(data) == a.text() && e.queue.Client().Status().Session == stat.EphemeralOwner:
-			return nil
-		default:
-			ops = []zkrecipes.Op{zkrecipes.OpDelete(e.next(), stat.Version), create}
-		}
-	}
-}
-
-// awaitWriting waits until no other call of Appoint writes or removes its appointment.
-func (e *Election) awaitWriting(ctx context.Context) (done func(), err error) {
-	select {
-	case e.writing <- struct{}{}:
-		return func() { <-e.writing }, nil
-	case <-ctx.Done():
-		return nil, e.failed(e.queue.Client().Explain(context.Cause(ctx)))
 	}
 }
 
@@ -202,13 +186,13 @@ func (e *Election) awaitWriting(ctx context.Context) (done func(), err error) {
 const withdrawTimeout = time.Second
 
 // withdraw removes the appointment on a goroutine of the client.
-func (e *Election) withdraw(ctx context.Context, t *Term, a *appointment) {
+func (e *Election) withdraw(ctx context.Context, a appointment, asker int64) {
 	waiting, cancel := context.WithTimeout(ctx, withdrawTimeout)
 	defer cancel()
 	removed := make(chan struct{})
 	if !e.queue.Client().Go(func(ctx context.Context) {
 		defer close(removed)
-		e.remove(ctx, t, a)
+		e.remove(ctx, a, asker)
 	}) {
 		return // the client is closed, and the appointment ends with its session
 	}
@@ -218,39 +202,28 @@ func (e *Election) withdraw(ctx context.Context, t *Term, a *appointment) {
 	}
 }
 
-// remove removes the appointment, unless it has been replaced by another one. All appointments have the same version,
-// so the delete must not come late: until it is answered, no later call of this leader writes another one, or relies on
-// a node that says the same, and no other leader can while the term is held. After the term, the appointment stays
-// until the session ends.
-func (e *Election) remove(ctx context.Context, t *Term, a *appointment) {
-	done, err := e.awaitWriting(ctx)
-	if err != nil {
-		return // the client is being closed
-	}
-	defer done()
-	for e.latest == a {
-		data, stat, err := e.queue.Client().Get(ctx, e.next())
-		if err != nil || string(data) != a.text() {
-			return
-		}
-		_, err = t.Txn(ctx, zkrecipes.OpDelete(e.next(), stat.Version))
-		if !session.ReplyLost(err) || session.Sleep(ctx, session.RetryPause) != nil {
-			return
-		}
+// remove removes the appointment, unless it has been replaced by another one. The next leader may have appointed the
+// same candidate, so the session counts as well. If the node is replaced between the two requests, the other
+// appointment is removed, and its leader writes it again.
+func (e *Election) remove(ctx context.Context, a appointment, asker int64) {
+	data, stat, err := e.queue.Client().Get(ctx, e.next())
+	if err == nil && string(data) == a.text() && stat.EphemeralOwner == asker {
+		_ = e.queue.Client().DeleteRead(ctx, e.next(), stat) // it is ephemeral, so it ends with the session if not earlier
 	}
 }
 
-// awaitLeaving waits until one of two candidates has left, or until their events may have been lost.
+// awaitLeaving waits until one of two candidates has left, or the appointment is gone, or until their events may have
+// been lost.
 func (e *Election) awaitLeaving(ctx context.Context, s *session.Session, ahead, to string) error {
-	var watches [2]*session.Watch
+	var watches [3]*session.Watch
 	defer func() {
 		for _, w := range watches {
 			s.Unwatch(w)
 		}
 	}()
 	who := ""
-	for i, name := range []string{ahead, to} {
-		data, _, w, err := s.GetW(ctx, e.queue.Child(name))
+	for i, path := range []string{e.queue.Child(ahead), e.queue.Child(to), e.next()} {
+		data, _, w, err := s.GetW(ctx, path)
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
 		}
@@ -261,7 +234,7 @@ func (e *Election) awaitLeaving(ctx context.Context, s *session.Session, ahead, 
 			who = znode.NameIn(data)
 		}
 	}
-	_, err := s.AwaitChange(ctx, s.RecheckAfter(), watches[0].Fired(), watches[1].Fired())
+	_, err := s.AwaitChange(ctx, s.RecheckAfter(), watches[0].Fired(), watches[1].Fired(), watches[2].Fired())
 	if err != nil && ctx.Err() != nil {
 		err = e.failed(fmt.Errorf("%s (%s) is still ahead of %s, and may not support standing back: %w",
 			ahead, who, to, err))

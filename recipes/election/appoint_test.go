@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -47,8 +48,8 @@ func convene(t *testing.T, test func(p *parliament), deaf ...string) {
 		p.leader, p.term = p.elections["a"], elected(t, p.campaigns["a"])
 		require.Equal(t, "abcd", p.queue())
 		test(p)
+		synctest.Wait() // a request may be withdrawn in the background
 		require.False(t, srv.Exists(path+"-next"))
-		synctest.Wait()
 		queue, err := p.leader.Queue(t.Context())
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(queue), len(p.elections), "nobody stands twice")
@@ -80,7 +81,6 @@ func (p *parliament) appoint(name string) error {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), time.Second)
 	defer cancel()
-	defer synctest.Wait() // if it fails, its request is withdrawn in the background
 	return p.leader.Appoint(ctx, p.term, p.find(name))
 }
 
@@ -220,6 +220,61 @@ func TestAppoint_EventLost(t *testing.T) {
 	})
 }
 
+// The appointment is deleted by hand before a candidate has read it, and the leader writes it again. It used to wait
+// until its context was done.
+func TestAppoint_DeletedByHand(t *testing.T) {
+	convene(t, func(p *parliament) {
+		to := p.find("d")
+		require.Equal(p, 1, p.srv.LoseWatch(zktest.Label("b"), path+"-next"))
+		ctx, cancel := context.WithTimeout(p.Context(), 10*bubble.Timeout)
+		defer cancel()
+		appointed := make(chan error, 1)
+		go func() { appointed <- p.leader.Appoint(ctx, p.term, to) }()
+		synctest.Wait()
+		require.NoError(p, p.srv.Delete(path+"-next"))
+		require.NoError(p, <-appointed)
+		require.Equal(p, "ad", p.queue()[:2])
+	})
+}
+
+// A leader that has lost its term withdraws its appointment after the next leader has appointed the same candidate. It
+// used to withdraw that appointment too.
+func TestAppoint_SameCandidateByTheNextLeader(t *testing.T) {
+	convene(t, func(p *parliament) {
+		to := p.find("d")
+		failed := make(chan error, 2)
+		go func() { failed <- p.leader.Appoint(p.Context(), p.term, to) }()
+		synctest.Wait()
+		read := make(chan struct{})
+		p.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: "-next$"}, zktest.DelayUntil(read))
+		p.srv.Expire(p.srv.SessionOf("a"))
+		term := elected(p.T, p.campaigns["b"])
+		ctx, cancel := context.WithCancel(p.Context())
+		go func() { failed <- p.elections["b"].Appoint(ctx, term, to) }()
+		synctest.Wait()
+		close(read)
+		require.ErrorIs(p, <-failed, zkrecipes.ErrLost)
+		node, _ := p.srv.Node(path + "-next")
+		require.Equal(p, p.srv.SessionOf("b"), node.Stat.EphemeralOwner)
+		cancel()
+		require.ErrorIs(p, <-failed, context.Canceled)
+	}, "b", "c")
+}
+
+// A candidate that could not read whether it is asked tries again. It used to keep its place for the rest of its
+// campaign.
+func TestStandBack_ReadFails(t *testing.T) {
+	convene(t, func(p *parliament) {
+		failed := p.srv.Intercept(zktest.Match{From: zktest.Label("b"), Path: "-next$", Times: 2},
+			zktest.Fail(zktest.CodeRuntimeInconsistency))
+		p.srv.Cut(zktest.Label("b")) // which makes it read again
+		time.Sleep(10 * time.Second)
+		require.Equal(p, 2, failed.Hits())
+		require.NoError(p, p.appoint("d"))
+		require.Equal(p, "ad", p.queue()[:2])
+	})
+}
+
 // The candidate that is cut off is next when the leader leaves. No one leads until the servers have expired its
 // session, and then the candidate behind it does.
 func TestAppoint_CandidateIsCutOff(t *testing.T) {
@@ -310,25 +365,6 @@ func TestAppoint_Another(t *testing.T) {
 		}
 		require.Equal(p, "ad", p.queue()[:2])
 	})
-}
-
-// Two calls appoint the same candidate, and the first gives up. It leaves the request, on which the second relies.
-func TestAppoint_TheSameTwice(t *testing.T) {
-	convene(t, func(p *parliament) {
-		to := p.find("d")
-		first, second := make(chan error), make(chan error)
-		ctx, cancel := context.WithTimeout(p.Context(), time.Second)
-		defer cancel()
-		go func() { first <- p.leader.Appoint(ctx, p.term, to) }()
-		synctest.Wait()
-		go func() { second <- p.leader.Appoint(p.Context(), p.term, to) }()
-		require.ErrorIs(p, <-first, context.DeadlineExceeded)
-		synctest.Wait()
-		require.True(p, p.srv.Exists(path+"-next"))
-		p.srv.Expire(p.srv.SessionOf("b"))
-		require.NoError(p, <-second)
-		require.Equal(p, "ad", p.queue()[:2])
-	}, "b")
 }
 
 // An appointment of an earlier leader is replaced; a node of another kind is not.
@@ -472,4 +508,42 @@ func TestStandBack_Random(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A campaign remains one acquisition, however often its candidate stands back. Tracers used to see one that was
+// canceled each time.
+func TestStandBack_IsOneAcquisition(t *testing.T) {
+	convene(t, func(p *parliament) {
+		var mu sync.Mutex
+		var told []string
+		add := func(what ...string) []string {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, what...)
+			return told
+		}
+		c := bubble.Dial(p.T, p.srv, "e", conn.WithTracer(&zkrecipes.Tracer{
+			AcquireStart: func(ctx context.Context, _ zkrecipes.AcquireStart) context.Context {
+				add("start")
+				return ctx
+			},
+			AcquireEnd: func(_ context.Context, a zkrecipes.AcquireEnd) { add(a.Outcome()) },
+		}))
+		e, err := election.New(c, path, election.WithData([]byte("e")), election.WithStandBack())
+		require.NoError(p, err)
+		leads := campaign(p.T, e)
+		for _, name := range []string{"f", "g"} {
+			campaign(p.T, join(p.T, p.srv, name, election.WithData([]byte(name)), election.WithStandBack()))
+			require.NoError(p, p.appoint(name))
+			require.Equal(p, "a"+name, p.queue()[:2])
+		}
+		require.Equal(p, []string{"start"}, add())
+		p.srv.Expire(p.srv.SessionOf("a"))
+		for _, name := range []string{"b", "c", "d", "f", "g"} {
+			p.srv.Refuse(zktest.Label(name))
+			p.srv.Expire(p.srv.SessionOf(name))
+		}
+		elected(p.T, leads)
+		require.Equal(p, []string{"start", "granted"}, add())
+	})
 }

@@ -34,9 +34,6 @@ type Election struct {
 	retry      func(error) bool
 	standsBack bool
 	term       atomic.Pointer[Term] // the newest
-
-	writing chan struct{} // has room for one, which is taken while an appointment is written or removed
-	latest  *appointment  // the latest that was written; guarded by writing
 }
 
 // Option configures [New].
@@ -118,9 +115,7 @@ func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("election: %w", err)
 	}
-	return &Election{
-		queue: queue, kind: kind, retry: cfg.retry, standsBack: cfg.standBack, writing: make(chan struct{}, 1),
-	}, nil
+	return &Election{queue: queue, kind: kind, retry: cfg.retry, standsBack: cfg.standBack}, nil
 }
 
 // A Term is one term of leadership: a hold whose token is larger than that of every earlier term. When you release it,

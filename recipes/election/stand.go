@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/pause"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
 // WithStandBack allows the leader to ask this candidate to stand back for another; see [Election.Appoint]. By default,
-// a candidate keeps its place. One that stands back leaves the queue and campaigns again, behind the appointed
-// candidate. Each campaign takes two more requests, and uses one more watch that all campaigns in a session share.
+// a candidate keeps its place. One that stands back leaves the queue and rejoins it behind the appointed candidate, in
+// the same campaign. Each campaign takes two more requests, and uses one more watch that all campaigns in a session
+// share.
 func WithStandBack() Option {
 	return func(c *config) error {
 		c.standBack = true
@@ -21,17 +24,14 @@ func WithStandBack() Option {
 	}
 }
 
-// errStandBack ends an acquisition whose candidate stands back.
-var errStandBack = errors.New("standing back for the candidate that the leader has appointed")
-
-// stand acquires leadership, and stands back on request. Standing back means giving up the acquisition and starting
-// another: only the queue grants, by the same rule and with the same proofs as without appointments. What is read here,
-// even late or never, therefore decides who queues where, but never who leads. At most one node is the first, and its
-// owner leads, whichever of these happens:
+// stand acquires leadership, and stands back on request. Standing back means leaving the queue and joining it again:
+// only the queue grants, by the same rule and with the same proofs as without appointments. What is read here, even
+// late or never, therefore decides who queues where, but never who leads. At most one node is the first, and its owner
+// leads, whichever of these happens:
 //
 //   - The candidate is granted while the request reaches it, because the leader has released or died. Acquire then
-//     returns the hold or, if its context ended first, gives it up and removes the node. Either way there is one hold
-//     or none. If the candidate leads, the appointed one has lost a round.
+//     returns the hold or, if it was told to rejoin first, gives it up and removes the node. Either way there is one
+//     hold or none. If the candidate leads, the appointed one has lost a round.
 //   - The appointed candidate leaves, before or after others have stood back. They are behind its former place, and the
 //     next one leads.
 //   - The appointed candidate is slow, or cut off. Its node is the first once the leader has left, so it leads when it
@@ -47,73 +47,66 @@ var errStandBack = errors.New("standing back for the candidate that the leader h
 //   - The deletion of the candidate's own node is late, for example without a connection. The node blocks others until
 //     it is gone, as any abandoned node does. No acquisition waits on it, so it is granted to no one.
 func (e *Election) stand(ctx context.Context) (*zkrecipes.Hold, error) {
+	entry := e.entry()
 	if ctx == nil || !e.standsBack {
-		return e.queue.Acquire(ctx, e.entry())
+		return e.queue.Acquire(ctx, entry)
 	}
-	heeded := int64(0)
-	for {
-		c := &candidate{election: e, heeded: heeded}
-		if h, err := c.stand(ctx); err == nil || !c.asked() {
-			return h, err
-		}
-		heeded = c.appointed.zxid
-	}
-}
-
-func (e *Election) entry() znode.Entry {
-	return znode.Entry{Kind: e.kind, Rule: znode.First, As: "election"}
-}
-
-// candidate is one acquisition that may have to stand back.
-type candidate struct {
-	election *Election
-	heeded   int64 // the appointment that made the previous acquisition stand back
-
-	mu        sync.Mutex
-	leave     context.CancelCauseFunc
-	own       string      // the name of its node; empty until there is one
-	appointed appointment // the latest that it has read; zero if there is none
-	stoodBack bool
-}
-
-func (c *candidate) stand(ctx context.Context) (*zkrecipes.Hold, error) {
-	standing, leave := context.WithCancelCause(ctx)
-	c.leave = leave
+	c := &candidate{election: e}
+	standing, stop := context.WithCancel(ctx)
 	over := make(chan struct{})
-	if !c.election.queue.Client().Go(func(context.Context) {
+	if !e.queue.Client().Go(func(context.Context) {
 		defer close(over)
 		c.follow(standing)
 	}) {
 		close(over) // the client is closed
 	}
 	defer func() {
-		leave(nil)
+		stop()
 		<-over
 	}()
-	entry := c.election.entry()
-	entry.Joined = func(path string) { c.learn(func() { c.own = c.election.name(path) }) }
-	return c.election.queue.Acquire(standing, entry)
+	entry.Joined = func(path string, rejoin func() bool) {
+		c.learn(func() { c.own, c.rejoin = e.name(path), rejoin })
+	}
+	return e.queue.Acquire(ctx, entry)
 }
 
-func (c *candidate) asked() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stoodBack
+func (e *Election) entry() znode.Entry {
+	return znode.Entry{Kind: e.kind, Rule: znode.First, As: "election"}
 }
 
-// follow reads appointments until ctx ends.
+// candidate is one campaign that may have to stand back.
+type candidate struct {
+	election *Election
+
+	mu        sync.Mutex
+	own       string // the name of its node; empty until there is one, and after it has stood back
+	rejoin    func() bool
+	appointed appointment
+	heeded    int64 // the zxid of the appointment for which it last stood back
+}
+
+// follow reads appointments until ctx ends. If a server refuses or fails, it tries again, since a campaign may last for
+// weeks.
 func (c *candidate) follow(ctx context.Context) {
 	e := c.election
 	same := func(a, b appointment) bool { return a == b }
-	for view, err := range client.Follow(ctx, e.queue.Client(), e.next(), e.readNext, same) {
-		if err != nil {
-			if !errors.Is(err, zkrecipes.ErrClosed) {
+	pauses := pause.New(time.Second, time.Minute, 2)
+	for failed := false; ctx.Err() == nil; {
+		for view, err := range client.Follow(ctx, e.queue.Client(), e.next(), e.readNext, same) {
+			switch {
+			case err == nil:
+				failed = false
+				pauses.Reset()
+				c.learn(func() { c.appointed = view.Value })
+			case errors.Is(err, zkrecipes.ErrClosed):
+				return
+			case !failed:
+				failed = true
 				e.queue.Client().Logger().Warn("zookeeper: election: cannot read whether the leader asks to stand back",
 					"path", e.next(), "error", err)
 			}
-			return
 		}
-		c.learn(func() { c.appointed = view.Value })
+		_ = session.Sleep(ctx, pauses.NextBackOff()) // the loop checks ctx
 	}
 }
 
@@ -145,11 +138,14 @@ func (c *candidate) learn(news func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	news()
-	if c.own == "" || c.appointed.zxid == 0 || c.appointed.zxid == c.heeded || c.stoodBack {
+	if c.own == "" || c.appointed.zxid == 0 || c.appointed.zxid == c.heeded {
 		return
 	}
 	parse := c.election.queue.Parse
-	if c.stoodBack = parse(c.own).Key < parse(c.appointed.to).Key; c.stoodBack {
-		c.leave(errStandBack)
+	if parse(c.own).Key < parse(c.appointed.to).Key {
+		c.own = ""
+		if c.rejoin() { // otherwise the node is one of an earlier session
+			c.heeded = c.appointed.zxid
+		}
 	}
 }

@@ -529,6 +529,60 @@ func TestLockAll_GivesUp_ReleasesInReverse(t *testing.T) {
 	})
 }
 
+// Each fault strikes at each request of a call for locks of every recipe, and of their release. The call acquires all
+// locks or none, no node is left, and the next client acquires them.
+func TestLockAll_EveryStep(t *testing.T) {
+	hands := func(f func(zktest.Request)) []zktest.Action {
+		return []zktest.Action{zktest.Before(f), zktest.After(f)}
+	}
+	for name, actions := range map[string]func(srv *zktest.Server, cancel func()) []zktest.Action{
+		"lost": func(*zktest.Server, func()) []zktest.Action {
+			return []zktest.Action{zktest.DropRequest(), zktest.DropReply()}
+		},
+		"refused": func(*zktest.Server, func()) []zktest.Action {
+			return []zktest.Action{
+				zktest.Fail(zktest.CodeNoAuth), zktest.Fail(zktest.CodeQuotaExceeded), zktest.Fail(zktest.CodeThrottled),
+				zktest.Fail(zktest.CodeOperationTimeout), zktest.Fail(zktest.CodeRuntimeInconsistency),
+			}
+		},
+		"expired": func(srv *zktest.Server, _ func()) []zktest.Action {
+			return hands(func(r zktest.Request) { srv.Expire(r.Session) })
+		},
+		"cancelled": func(_ *zktest.Server, cancel func()) []zktest.Action {
+			return hands(func(zktest.Request) { cancel() })
+		},
+		"deleted by hand": func(srv *zktest.Server, _ func()) []zktest.Action {
+			return hands(func(r zktest.Request) {
+				for _, path := range srv.Ephemerals(r.Session) {
+					_ = srv.Delete(path) // one of two nodes may be gone
+				}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range actions(nil, nil) {
+				for step, hit := 0, true; hit; step++ {
+					pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+						ctx, cancel := context.WithCancel(t.Context())
+						defer cancel()
+						rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Skip: step}, actions(srv, cancel)[i])
+						all, err := multilock.LockAll(ctx, mixed(t, a, 2)...)
+						if err == nil {
+							_ = all.Release(t.Context()) // some holds may be lost, or a deletion is refused
+						}
+						hit = rule.Hits() > 0
+						rule.Remove()
+						next, err := multilock.LockAll(briefly(t.Context(), t), mixed(t, b, 2)...)
+						require.NoError(t, err, "step %d", step)
+						require.NoError(t, next.Release(t.Context()))
+						bubble.Clean(t, srv, "/l", kept...)
+					})
+				}
+			}
+		})
+	}
+}
+
 func TestLockAll_BadInput_SendsNothing(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		locks := mixed(t, a, 1)

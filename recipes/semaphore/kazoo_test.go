@@ -107,6 +107,21 @@ func TestWithKazoo_LimitsThatDiffer(t *testing.T) {
 	})
 }
 
+// The node with the limit is deleted by hand before the lease is created, and comes back with the lease. It used to
+// come back without the limit, so that clients with another one were no longer refused.
+func TestWithKazoo_DeletedBeforeTheLease_KeepsTheLimit(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		release(t, acquire(t, newSemaphore(t, a, 3, semaphore.WithKazoo()), 1))
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Path: "lease-"}, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.DeleteAll(path))
+		}))
+		release(t, acquire(t, newSemaphore(t, a, 3, semaphore.WithKazoo()), 1))
+		_, err := newSemaphore(t, b, 4, semaphore.WithKazoo()).Acquire(t.Context(), 1)
+		require.ErrorContains(t, err, "the node holds 3")
+		bubble.Clean(t, srv, path)
+	})
+}
+
 func TestWithKazoo_CuratorsLayoutBeside_IsRefused(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		release(t, acquire(t, newSemaphore(t, a, 3), 1))

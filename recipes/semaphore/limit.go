@@ -57,10 +57,13 @@ func (l *limit) look(ctx context.Context, s *session.Session) (n int, changed *s
 	return n, changed, err
 }
 
+// text returns the limit as kazoo writes it.
+func (l *limit) text() []byte { return []byte(strconv.Itoa(l.seed)) }
+
 // agree returns an error if kazoo's node holds another limit. It creates the node if it is missing. Like kazoo, it
 // ignores text that is not a number.
 func (l *limit) agree(ctx context.Context, s *session.Session) error {
-	return ensured(ctx, s, l.kazoo, []byte(strconv.Itoa(l.seed)), func() error {
+	return ensured(ctx, s, l.kazoo, l.text(), func() error {
 		data, _, err := s.Get(ctx, l.kazoo)
 		if err != nil {
 			return err

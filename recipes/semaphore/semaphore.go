@@ -92,11 +92,12 @@ func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, er
 	if cfg.Kazoo && cfg.limitNode != "" {
 		bad = errors.Join(bad, errors.New("WithLimitNode and WithKazoo: kazoo's limit is fixed: want one of the two"))
 	}
-	shared, err := znode.NewSemaphore(client, path, cfg.Config)
+	l := newLimit(limit, path, cfg)
+	shared, err := znode.NewSemaphore(client, path, cfg.Config, l.text())
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
-	return &Semaphore{shared, path, newLimit(limit, path, cfg)}, nil
+	return &Semaphore{shared, path, l}, nil
 }
 
 // Acquire blocks until the caller holds n leases, and takes either all of them or none. Leases are granted first come,

@@ -53,6 +53,7 @@ var recipes = func() []*recipe {
 			weight: 2, limit: 3,
 		},
 		{name: "latch", open: openElection(election.Latch), parent: path, base: "latch-"},
+		{name: "standback", open: openElection(election.Latch, election.WithStandBack()), parent: path, base: "latch-"},
 		{name: "selector", open: openElection(election.Selector), parent: path, base: "lock-"},
 		{name: "mutex-kazoo", open: openMutex(mutex.WithKazoo()), parent: path, base: "lock-", kazoo: true},
 		{
