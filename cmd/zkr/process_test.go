@@ -321,6 +321,33 @@ func TestMinHold_KeepsTheLockAfterTheProgram(t *testing.T) {
 	assert.NotEmpty(t, srv.Ephemerals(srv.SessionOf("a")))
 }
 
+// A signal ends the minimum hold. It used to be forgotten then, and zkr stood for the election again.
+func TestMinHold_Signal_EndsAnElection(t *testing.T) {
+	t.Parallel()
+	z := start(t, zktest.Run(t), "a", "elect", "--min-hold=300", "--restart=always", "/e", "--", "true")
+	z.until(t, "exited")
+	assert.Equal(t, 0, z.after(t, syscall.SIGTERM), z.err.String())
+	assert.Equal(t, []string{"released"}, z.rest(t))
+}
+
+// While the servers are silent, zkr waits until a signal arrives for the answer to its release. It used to ignore
+// signals until the deadline of the lock.
+func TestRelease_Signal_EndsTheWait(t *testing.T) {
+	t.Parallel()
+	for verb, path := range map[string]string{"lock": "/p", "elect": "/e"} {
+		srv := zktest.Run(t)
+		file := filepath.Join(t.TempDir(), "end")
+		z := start(t, srv, "a", verb, "--session-timeout=40", path, "--", "sh", "-c",
+			"while ! test -e "+file+"; do sleep 0.02; done; exit 3")
+		z.until(t, "started")
+		srv.Stall(zktest.Label("a"), zktest.Both)
+		require.NoError(t, os.WriteFile(file, nil, 0o600))
+		z.until(t, "exited")
+		assert.Equal(t, 3, z.after(t, syscall.SIGTERM), z.err.String())
+		assert.Contains(t, z.until(t, "unknown")["reason"], "stopped by signal terminated")
+	}
+}
+
 func TestStop_WaitsForTheProgramAndKillsItIfAsked(t *testing.T) {
 	deaf := []string{"sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"}
 	z := start(t, zktest.Run(t), "a", append([]string{"lock", "--stop-timeout=0.2", "/p", "--"}, deaf...)...)

@@ -79,7 +79,8 @@ When INT or TERM asks zkr to stop, it takes the program out, waits for --drain, 
 signal on as --signal. Callers that follow the service therefore leave before the program stops. A
 second signal ends the wait; one after the wait kills the program. Signals within 0.1 s count as one.
 Other signals are passed on immediately. Processes that the program has left running are killed when it
-has ended and was taken out, which takes a session timeout at most. If zkr runs in a terminal, the
+has ended and was taken out, which takes a session timeout at most, and no longer than until the next
+signal; the servers then remove the instance when the session ends. If zkr runs in a terminal, the
 standard input of the program is empty.
 
 A check is one of
@@ -193,7 +194,7 @@ func (a *app) register(cmd *cobra.Command, f *registerFlags, service string, pro
 		return err
 	}
 	status := (&listing.Program{
-		Child: c, Arrived: a.signals.Arrived, Signal: soft, Drain: time.Duration(f.drain),
+		Child: c, Signals: a.signals, Signal: soft, Drain: time.Duration(f.drain),
 		StopTimeout: time.Duration(f.stopTimeout), Log: a.log,
 		Listing: &listing.Listing{
 			Probe:    *probe,

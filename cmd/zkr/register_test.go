@@ -148,6 +148,23 @@ func TestRegister_ProgramEnds(t *testing.T) {
 	require.False(t, listed(srv))
 }
 
+// TestRegister_SignalAfterTheProgram: while the servers are silent, zkr waits for them until a signal arrives. It used
+// to ignore signals for a session timeout.
+func TestRegister_SignalAfterTheProgram(t *testing.T) {
+	srv := zktest.Run(t)
+	file := filepath.Join(t.TempDir(), "end")
+	z := command(t, address(t, srv, "a"), "register", "--address=10.0.0.7", "--port=8080", "--check=none", "--id=a", "-v",
+		"--session-timeout=40", "--shell", `while ! test -e `+file+`; do sleep 0.02; done; exit 5`, "orders")
+	require.NoError(t, z.Start())
+	eventually(t, "listed", func() bool { return srv.Exists(ordersNode + "/a") })
+	srv.Stall(zktest.Label("a"), zktest.Both)
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	eventually(t, "ended", func() bool { return strings.Contains(z.err.String(), "the program has ended") })
+	require.Equal(t, 5, z.after(t, syscall.SIGTERM), z.err.String())
+	require.Contains(t, z.err.String(), "no server has confirmed yet that the program was taken out")
+	require.Contains(t, z.err.String(), "stopped by signal terminated")
+}
+
 // TestRegister_PassesSignals: a signal that does not request a stop reaches the program at once, and the program stays
 // listed.
 func TestRegister_PassesSignals(t *testing.T) {

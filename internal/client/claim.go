@@ -1,5 +1,7 @@
 package client
 
+import "context"
+
 // Claim reserves a path for one object of a client: two objects that mistook each other's node for their own would undo
 // each other's work, and a node's owner only identifies the session.
 type Claim struct {
@@ -31,6 +33,25 @@ func (c *Claim) Before() <-chan struct{} {
 		return nil
 	}
 	return c.before.released
+}
+
+// AwaitRelease waits until an object that is leaving the path has released it.
+//
+// Errors: the cause of ctx.
+func (c *Client) AwaitRelease(ctx context.Context, path string) error {
+	c.core.mu.Lock()
+	claim := c.core.claims[c.Abs(path)]
+	leaving := claim != nil && claim.leaving
+	c.core.mu.Unlock()
+	if !leaving {
+		return nil
+	}
+	select {
+	case <-claim.released:
+		return nil
+	case <-ctx.Done():
+		return c.Explain(context.Cause(ctx))
+	}
 }
 
 // Leave lets another object claim the path, and wait until this one releases it.

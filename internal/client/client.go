@@ -47,7 +47,7 @@ func Open(ctx context.Context, config *Config) (*Client, error) {
 	}
 	client.start()
 	if _, err := client.Session(ctx); err != nil {
-		_ = client.Close() // never fails
+		client.core.close(ctx)
 		return nil, err
 	}
 	return client, nil
@@ -61,6 +61,7 @@ func newClient(ctx context.Context, config *Config) *Client {
 	config.Log = c.log.logger(config.Log)
 	c.hosts, c.ensemble = newHosts(config), session.NewEnsemble(&config.Config)
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
+	c.farewell, c.hurry = context.WithCancel(context.WithoutCancel(ctx))
 	return &Client{core: c, chroot: paths.Chroot(config.Chroot)}
 }
 
@@ -85,19 +86,7 @@ func (c *Client) Close() error {
 		c.gone.Store(true)
 		return nil
 	}
-	c.core.mu.Lock()
-	c.core.closed = true
-	s := c.core.session
-	// The session may have ended, and then nothing else wakes the callers that wait for the next.
-	c.core.broadcast()
-	c.core.mu.Unlock()
-	s.Close()
-	last := s.Report()
-	last.Err = nil
-	c.core.transit(closed, last, "reason", zkrecipes.LossClosed.String())()
-	c.core.stop()
-	c.core.wg.Wait()
-	c.core.log.flush()
+	c.core.close(c.core.farewell)
 	return nil
 }
 

@@ -120,6 +120,39 @@ func TestDial_CredentialsRefused_ReturnsErrAuthFailed(t *testing.T) {
 	})
 }
 
+// Dial gives up while the session that a server has already granted is being closed. It used to wait another second for
+// the answer.
+func TestDial_ContextEnds_WhileASessionIsClosed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		fault func(srv *zktest.Server)
+		is    error
+	}{
+		"the credentials are not answered": {func(srv *zktest.Server) {
+			srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1},
+				zktest.After(func(zktest.Request) { srv.Stall(trial.Ours, zktest.Both) }))
+		}, trial.ErrTooLong},
+		"they are refused, and then nothing is answered": {func(srv *zktest.Server) {
+			srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
+			srv.Intercept(zktest.Match{Op: zktest.OpConnect, Skip: 1, Times: -1}, zktest.Ignore())
+		}, zkrecipes.ErrAuthFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				tt.fault(srv)
+				const limit = 100 * time.Millisecond
+				took := trial.After(func() {
+					_, err := conn.Dial(trial.Within(t, limit), srv.Addr(), conn.WithDialer(srv.DialAs(trial.Label)),
+						conn.WithAuth("digest", "user:password"))
+					require.ErrorIs(t, err, tt.is)
+				})
+				require.Equal(t, limit, took)
+				time.Sleep(time.Minute)
+				require.Empty(t, srv.Sessions())
+			})
+		})
+	}
+}
+
 func TestClose_Connected_EndsTheSessionOnTheServer(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)

@@ -18,12 +18,15 @@ import (
 
 // core is what a client and the clients created by its Sub share: the sequence of sessions.
 type core struct {
-	opts   *Config
-	log    *logQueue
-	ctx    context.Context // ends with the client
-	stop   context.CancelFunc
-	states *stateLog
-	hosts  *hosts
+	opts *Config
+	log  *logQueue
+	ctx  context.Context // ends with the client
+	stop context.CancelFunc
+	// Ends when the client being closed must not wait for the servers any more.
+	farewell context.Context
+	hurry    context.CancelFunc
+	states   *stateLog
+	hosts    *hosts
 
 	ensemble *session.Ensemble
 
@@ -63,6 +66,28 @@ func (c *core) Start(ctx context.Context, f func(context.Context)) bool {
 func (c *core) do(ctx context.Context, f func(context.Context)) {
 	defer c.wg.Done()
 	f(ctx)
+}
+
+// close closes the client, and waits for everything that it has started. It notifies the servers until patience ends,
+// for at most a second.
+func (c *core) close(patience context.Context) {
+	c.mu.Lock()
+	c.closed = true
+	s := c.session
+	// The session may have ended, and then nothing else wakes the callers that wait for the next.
+	c.broadcast()
+	c.mu.Unlock()
+	s.Close()
+	last := s.Report()
+	last.Err = nil
+	c.transit(closed, last, "reason", zkrecipes.LossClosed.String())()
+	c.stop()
+	defer context.AfterFunc(patience, func() { // the session has been told to end, and the request sent
+		c.hurry()
+		s.Drop()
+	})()
+	c.wg.Wait()
+	c.log.flush()
 }
 
 // open creates the next session. It reports false once the client is closed.

@@ -35,7 +35,7 @@ func (c *core) noteOrphan(s *session.Session) {
 	case zkrecipes.LossRefused:
 		c.wg.Go(func() {
 			// Close may be called next, and waits for it.
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), time.Second)
+			ctx, cancel := context.WithTimeout(c.farewell, time.Second)
 			defer cancel()
 			c.closeOrphan(ctx, left)
 		})

@@ -55,8 +55,8 @@ func (b *bothContext) Value(key any) any {
 	return b.Context.Value(key)
 }
 
-// releaseTimeout is how long Do waits for its contender to be deleted. The deletion takes a round trip, and continues
-// in the background after the timeout.
+// releaseTimeout is how long Do waits, at most until its context is done, for its contender to be deleted. The hold has
+// ended by then, and the deletion, which takes a round trip, continues in the background.
 const releaseTimeout = time.Second
 
 var errNoFunction = errors.New("the function is nil: want one to run under the hold")
@@ -89,10 +89,10 @@ func Under(ctx context.Context, h *zkrecipes.Hold, fn func(context.Context, *zkr
 	var cause error // why inside had ended by the time fn returned
 	defer func() {  // runs even if fn panics
 		end(zkrecipes.ErrReleased)
-		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+		waiting, cancel := context.WithTimeout(ctx, releaseTimeout)
 		defer cancel()
-		// A slow deletion is not an error: the hold has ended.
-		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {
+		_ = h.Release(waiting) // a slow deletion is not an error, nor is the end of ctx, which may be another hold's loss
+		if left := h.Err(); errors.Is(left, zkrecipes.ErrLost) {
 			err = withLoss(err, left, SaysEnded(err, cause))
 		}
 	}()

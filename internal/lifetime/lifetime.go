@@ -197,6 +197,16 @@ func (l *Lifetime) end(why *zkrecipes.LostError) {
 // Close ends the session because the client is being closed.
 func (l *Lifetime) Close() { l.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed)) }
 
+// Drop closes the connection of a session that has ended, whether or not the server has said that it knows.
+func (l *Lifetime) Drop() {
+	l.mu.Lock()
+	c := l.connection
+	l.mu.Unlock()
+	if c != nil {
+		c.Drop()
+	}
+}
+
 // Live reports whether the session has come up and has not ended.
 func (l *Lifetime) Live() bool {
 	l.mu.Lock()

@@ -169,8 +169,8 @@ func repeatable(err error) bool {
 // RetryPause is the pause before a request is sent again: to a server that sheds load, or while a connection is ending.
 const RetryPause = 10 * time.Millisecond
 
-// Farewell is how long a call whose context is done waits for its node to be removed if the next call would otherwise
-// run into that node. While the client is connected, the removal takes a round trip or two.
+// Farewell is how long a call that failed waits for its node to be removed if the next call would otherwise run into
+// that node. While the client is connected, the removal takes a round trip or two.
 const Farewell = 100 * time.Millisecond
 
 // Repeats paces the retries of one call. While the server answers that it sheds load, or that the request has timed
@@ -215,19 +215,28 @@ func Sleep(ctx context.Context, d time.Duration) error {
 func ask[T any](
 	ctx context.Context, s *Session, op, path string, m mode, sent func(), requested func(done func(T, error)) request,
 ) (T, error) {
+	v, _, err := askLast(ctx, s, op, path, m, sent, requested)
+	return v, err
+}
+
+// askLast is ask, and returns the last request, which may still be in flight if ctx was done before the answer. It is
+// nil if none is.
+func askLast[T any](
+	ctx context.Context, s *Session, op, path string, m mode, sent func(), requested func(done func(T, error)) request,
+) (T, *call[T], error) {
 	var repeats Repeats
 	for {
 		c := newCall[T](op, path, m)
 		if err := launch(ctx, s, c, sent, requested(c.end)); err != nil {
 			var none T
-			return none, err
+			return none, nil, err
 		}
 		v, err := finish(ctx, s, c)
 		if !repeatable(err) {
-			return v, err
+			return v, c, err
 		}
 		if ended := repeats.Pause(ctx, err); ended != nil {
-			return v, &OpError{Op: op, Path: path, Err: WithReason(ended, errors.Unwrap(err))}
+			return v, nil, &OpError{Op: op, Path: path, Err: WithReason(ended, errors.Unwrap(err))}
 		}
 	}
 }

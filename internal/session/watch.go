@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
@@ -141,9 +143,8 @@ func (w *watches) share(key watchKey) *sharedWatch {
 	return a
 }
 
-// unshare records whether the read set the watch. A watch that no read has set, and that no caller is about to set, is
-// removed.
-func (w *watches) unshare(key watchKey, a *sharedWatch, ok bool) {
+// unshare records whether the read set the watch. It reports whether to remove the watch from the server.
+func (w *watches) unshare(a *sharedWatch, ok bool) (remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a.setting--
@@ -151,14 +152,10 @@ func (w *watches) unshare(key watchKey, a *sharedWatch, ok bool) {
 	if ok {
 		a.users++
 	}
-	if !a.set && a.setting == 0 && w.set[key] == a {
-		delete(w.set, key)
-	}
+	return w.set[a.key] == a && w.removeUnused(a)
 }
 
-// drop removes a caller from a watch. It reports whether to remove the watch from the server, which is so if no caller
-// is left and the session has no other watch there. The watch then fires for its callers, because no more changes will
-// be reported.
+// drop removes a caller from a watch. It reports whether to remove the watch from the server.
 func (w *watches) drop(mine *Watch) (remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,11 +164,30 @@ func (w *watches) drop(mine *Watch) (remove bool) {
 		return false // it has fired
 	}
 	a.users--
+	return w.removeUnused(a)
+}
+
+// removeUnused removes a watch that no caller has or is about to set. It then fires for those that have dropped it,
+// because no more changes will be reported. It reports whether to remove the watch from the server, which is so if a
+// read has set it and the session has no other watch there. The caller holds mu.
+func (w *watches) removeUnused(a *sharedWatch) (remove bool) {
 	if a.users > 0 || a.setting > 0 {
 		return false
 	}
-	w.fireOne(mine.key, a, false)
-	return !slices.ContainsFunc(keysOf(mine.key.path), func(key watchKey) bool { return w.set[key] != nil })
+	w.fireOne(a.key, a, false)
+	return a.set && !w.covers(a.key.path)
+}
+
+// covers reports whether there is a watch of any kind on an absolute path. The caller holds mu.
+func (w *watches) covers(path string) bool {
+	return slices.ContainsFunc(keysOf(path), func(key watchKey) bool { return w.set[key] != nil })
+}
+
+// lacks reports whether there is no watch on an absolute path.
+func (w *watches) lacks(path string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.covers(path)
 }
 
 // mostKept is how many watches a session keeps on the server for future calls. A session that has used many paths would
@@ -183,12 +199,7 @@ const mostKept = 100
 func (s *Session) KeepWatch(path string) bool {
 	may, idle := s.watches.keep(s.Abs(path), s.ensemble.Timeout(), s.ensemble.removesWatches())
 	if idle != "" {
-		// Refused only if the session ends, and its watches with it.
-		s.Go(func(context.Context) {
-			if r, some := s.removable(nil, idle); some {
-				s.removeWatches(r)
-			}
-		})
+		s.Go(func(context.Context) { s.removeAt(idle) }) // refused only if the session ends, and its watches with it
 	}
 	return may
 }
@@ -282,10 +293,14 @@ func (s *session) onEvent(e zk.Event) {
 // Unwatch declares that the caller no longer waits for a watch, which may be nil. Once all callers have called it, the
 // watch is removed from the server. Not calling it is not a mistake: the watch then stays until it fires.
 func (s *Session) Unwatch(w *Watch) {
-	if w == nil || !s.watches.drop(w) {
-		return
+	if w != nil && s.watches.drop(w) {
+		s.removeAt(w.key.path)
 	}
-	if r, some := s.removable(nil, w.key.path); some {
+}
+
+// removeAt removes the watches on an absolute path that no feed needs.
+func (s *session) removeAt(path string) {
+	if r, some := s.removable(nil, path); some {
 		s.removeWatches(r)
 	}
 }
@@ -331,8 +346,7 @@ func (s *Session) GetBothW(ctx context.Context, first, second string) (one, two 
 		return one, two
 	}
 	var c *call[wire.Data]
-	key := watchKey{watchData, s.Abs(second)}
-	a := s.watches.share(key)
+	a := s.watches.share(watchKey{watchData, s.Abs(second)})
 	one.Data, one.Stat, one.Watch, one.Err = s.getW(ctx, first, func() {
 		if c == nil { // otherwise the first is being repeated
 			c = newCall[wire.Data]("get", second, reading)
@@ -344,7 +358,7 @@ func (s *Session) GetBothW(ctx context.Context, first, second string) (one, two 
 	if c != nil {
 		d, err = finish(ctx, s, c)
 	}
-	s.watches.unshare(key, a, err == nil)
+	unshare(s, a, c, err)
 	switch {
 	case repeatable(err):
 		two.Data, two.Stat, two.Watch, two.Err = s.GetW(ctx, second)
@@ -364,13 +378,43 @@ func (s *Session) GetBothW(ctx context.Context, first, second string) (one, two 
 func watched[T any](ctx context.Context, s *Session, op, path string, kind watchKind, sent func(),
 	requested func(path string, watch bool, done func(T, error)) request,
 ) (T, *Watch, error) {
-	key := watchKey{kind, s.Abs(path)}
-	a := s.watches.share(key)
-	v, err := ask(ctx, s, op, path, reading, sent,
+	a := s.watches.share(watchKey{kind, s.Abs(path)})
+	v, c, err := askLast(ctx, s, op, path, reading, sent,
 		func(done func(T, error)) request { return requested(path, true, done) })
-	s.watches.unshare(key, a, err == nil)
+	unshare(s, a, c, err)
 	if err != nil {
 		return v, nil, err
 	}
 	return v, &a.Watch, nil
+}
+
+// unshare ends a read with the watch a. err is its error, and c its last request, or nil if none was sent. If the
+// caller has given up, the server sets the watch nevertheless, for nobody. It is then removed, unless there is another
+// one on the path by the time the answer arrives.
+func unshare[T any](s *Session, a *sharedWatch, c *call[T], err error) {
+	if s.watches.unshare(a, err == nil) {
+		s.removeAt(a.key.path)
+	}
+	if err == nil || c == nil {
+		return
+	}
+	path := a.key.path
+	remove := func() {
+		// A reply that is too large has set the watch, too.
+		if (c.err == nil || errors.Is(c.err, zkrecipes.ErrTooLarge)) && s.watches.lacks(path) {
+			s.removeAt(path)
+		}
+	}
+	select {
+	case <-c.done:
+		remove()
+	default:
+		s.Go(func(ctx context.Context) { // refused only if the session ends, and its watches with it
+			select {
+			case <-c.done:
+				remove()
+			case <-ctx.Done():
+			}
+		})
+	}
 }

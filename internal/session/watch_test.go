@@ -1,8 +1,11 @@
 package session_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -331,6 +335,172 @@ func TestWatch_OneCallerGivesUp_TheOtherIsToldOfTheChange(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, srv.Set("/a", nil))
 		require.True(t, trial.Fired(w))
+	})
+}
+
+// A call that gave up before its answer left its watch on the server until it fired. A loop of calls with short
+// contexts, on one path after another, therefore left as many as it had made.
+func TestWatch_GivenUpInFlight_IsRemoved(t *testing.T) {
+	const calls = 1000
+	for name, read := range map[string]func(ctx context.Context, s *session.Session, path string) error{
+		"get": func(ctx context.Context, s *session.Session, path string) error {
+			_, _, _, err := s.GetW(ctx, path)
+			return err
+		},
+		"exists": func(ctx context.Context, s *session.Session, path string) error {
+			_, _, _, err := s.ExistsW(ctx, path)
+			return err
+		},
+		"exists, missing": func(ctx context.Context, s *session.Session, path string) error {
+			_, _, _, err := s.ExistsW(ctx, path+"-missing")
+			return err
+		},
+		"children": func(ctx context.Context, s *session.Session, path string) error {
+			_, _, err := s.ChildrenW(ctx, path)
+			return err
+		},
+		"both": func(ctx context.Context, s *session.Session, path string) error {
+			one, two := s.GetBothW(ctx, "/a", path)
+			return cmp.Or(one.Err, two.Err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				trial.Create(t, srv, "/a", "")
+				paths := make([]string, calls)
+				for i := range paths {
+					paths[i] = fmt.Sprintf("/a/%d", i)
+					trial.Create(t, srv, paths[i], "")
+				}
+				s := trial.Live(t, trial.Dial(t, srv))
+				srv.Stall(trial.Ours, zktest.FromServer)
+				for _, path := range paths {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+					require.ErrorIs(t, read(ctx, s, path), context.DeadlineExceeded)
+					cancel()
+				}
+				require.GreaterOrEqual(t, trial.Watches(srv), calls)
+				srv.Heal(trial.Ours)
+				require.Zero(t, trial.Watches(srv))
+				require.Zero(t, s.WatchesKept())
+			})
+		})
+	}
+}
+
+// A server that does not know the request keeps the watches. The client does not.
+func TestWatch_GivenUpInFlight_ServerDoesNotRemove(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		srv.Intercept(zktest.Match{Op: zktest.OpRemoveWatches, Times: -1}, zktest.Fail(zktest.CodeUnimplemented))
+		srv.Stall(trial.Ours, zktest.FromServer)
+		for i := range 1000 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			_, _, _, err := s.ExistsW(ctx, fmt.Sprintf("/missing-%d", i))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			cancel()
+		}
+		srv.Heal(trial.Ours)
+		require.Equal(t, 1000, trial.Watches(srv))
+		require.Zero(t, s.WatchesKept())
+	})
+}
+
+// The watch of a call that gives up belongs to others, too: a caller that has it, one that is about to, one of another
+// kind, and a feed.
+func TestWatch_GivenUpInFlight_OthersKeepTheirs(t *testing.T) {
+	get := func(ctx context.Context, s *session.Session) *session.Watch {
+		_, _, w, _ := s.GetW(ctx, "/a") // nil if it fails
+		return w
+	}
+	for name, c := range map[string]struct {
+		before, meanwhile, after func(ctx context.Context, s *session.Session) *session.Watch
+	}{
+		"one that has it": {before: get},
+		"one of another kind": {before: func(ctx context.Context, s *session.Session) *session.Watch {
+			_, _, w, _ := s.ExistsW(ctx, "/a")
+			return w
+		}},
+		"one that asks for it": {meanwhile: get},
+		"one that comes later": {after: get},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				trial.Create(t, srv, "/a", "")
+				s := trial.Live(t, trial.Dial(t, srv))
+				watches := make(chan *session.Watch, 1)
+				if c.before != nil {
+					watches <- c.before(t.Context(), s)
+				}
+				srv.Stall(trial.Ours, zktest.FromServer)
+				require.Nil(t, get(trial.Within(t, time.Millisecond), s))
+				if c.meanwhile != nil {
+					go func() { watches <- c.meanwhile(t.Context(), s) }()
+					synctest.Wait()
+				}
+				srv.Heal(trial.Ours)
+				synctest.Wait()
+				if c.after != nil {
+					watches <- c.after(t.Context(), s)
+				}
+				w := <-watches
+				require.False(t, trial.Fired(w))
+				require.Equal(t, 1, trial.Watches(srv))
+				require.NoError(t, srv.Set("/a", nil))
+				require.True(t, trial.Fired(w))
+				require.Zero(t, s.WatchesKept())
+			})
+		})
+	}
+}
+
+// The caller gives up, and the node changes before the answer, which sets the watch again.
+func TestWatch_GivenUpInFlight_FiredMeanwhile(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "")
+		s := trial.Live(t, trial.Dial(t, srv))
+		_, _, w, err := s.GetW(t.Context(), "/a")
+		require.NoError(t, err)
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Set("/a", nil))
+		}))
+		srv.Stall(trial.Ours, zktest.FromServer)
+		_, _, _, err = s.GetW(trial.Within(t, time.Millisecond), "/a")
+		require.Error(t, err)
+		require.Equal(t, 1, trial.Watches(srv))
+		srv.Heal(trial.Ours)
+		require.True(t, trial.Fired(w))
+		require.Zero(t, trial.Watches(srv))
+	})
+}
+
+// A reply that the client refuses has set the watch all the same.
+func TestWatch_ReplyTooLarge_IsRemoved(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", strings.Repeat("x", 8<<10))
+		s := trial.Live(t, trial.Dial(t, srv, conn.WithMaxReplySize(4<<10)))
+		_, _, _, err := s.GetW(t.Context(), "/a")
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
+		require.Zero(t, trial.Watches(srv))
+		require.Zero(t, s.WatchesKept())
+	})
+}
+
+// The last caller drops a watch while another call, which then fails, is about to set it.
+func TestUnwatch_WhileAnotherCallerFails(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "")
+		s := trial.Live(t, trial.Dial(t, srv))
+		_, _, w, err := s.GetW(t.Context(), "/a")
+		require.NoError(t, err)
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Where: func(zktest.Request) bool {
+			s.Unwatch(w)
+			return true
+		}}, zktest.Fail(zktest.CodeNoAuth))
+		_, _, _, err = s.GetW(t.Context(), "/a")
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.Zero(t, trial.Watches(srv))
+		require.Zero(t, s.WatchesKept())
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"path"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ type Registration struct {
 	node     string
 	member   *group.Membership
 	before   *group.Membership // what Update last replaced: its removal may still be running; nil if there is none
+	vain     string            // the path of a node that Update gave up: likewise; empty if there is none
 }
 
 // RegisterOption configures [Discovery.Register].
@@ -229,6 +231,9 @@ func (r *Registration) replace(ctx context.Context, i Instance, n Node) error {
 	}
 	now, err := r.join(ctx, i.Service, n)
 	if err != nil {
+		r.mu.Lock()
+		r.vain = path.Join(path.Dir(member.Path()), n.Name)
+		r.mu.Unlock()
 		return err
 	}
 	r.put(i, n, now, member)
@@ -261,11 +266,14 @@ func (r *Registration) Close(ctx context.Context) error {
 	case <-ctx.Done(): // it is about to end, and removes what it has created
 	}
 	r.mu.Lock()
-	member, before := r.member, r.before
+	member, before, vain := r.member, r.before, r.vain
 	r.mu.Unlock()
 	err := member.Close(ctx)
 	if before != nil {
 		err = errors.Join(err, before.Close(ctx))
+	}
+	if vain != "" {
+		err = errors.Join(err, (*client.Client)(r.discovery.client).AwaitRelease(ctx, vain))
 	}
 	return err
 }

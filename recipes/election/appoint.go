@@ -38,7 +38,8 @@ var ErrNotStanding = errors.New("the candidate is not standing")
 // dies before it leads, for example, the candidate behind it leads, and those that stood back have lost one round. If
 // the appointed candidate is cut off when the term ends, nobody leads until the servers expire its session.
 //
-// If Appoint fails, the term continues, but some candidates may already have stood back.
+// If Appoint fails, the term continues, but some candidates may already have stood back. If it fails because ctx is
+// done, its request is withdrawn in the background.
 //
 // Errors: before sending any request, a term that has ended or belongs to another election, or a candidate on another
 // path; [ErrNotStanding] if the candidate isn't in the queue or leaves it; ErrFenced, ErrReleased or a
@@ -180,16 +181,31 @@ func (e *Election) ask(ctx context.Context, s *session.Session, t *Term, a appoi
 	}
 }
 
-// withdrawTimeout bounds how long Appoint waits for the removal of the appointment. An appointment that stays is
-// harmless, because no one is ahead of the candidate.
+// withdrawTimeout is how long Appoint waits, at most until its context is done, for the removal of the appointment,
+// which continues in the background. An appointment that stays is harmless, because no one is ahead of the candidate.
 const withdrawTimeout = time.Second
 
-// withdraw removes the appointment, unless it has been replaced by another one. The next leader may have appointed the
+// withdraw removes the appointment on a goroutine of the client.
+func (e *Election) withdraw(ctx context.Context, a appointment, asker int64) {
+	waiting, cancel := context.WithTimeout(ctx, withdrawTimeout)
+	defer cancel()
+	removed := make(chan struct{})
+	if !e.queue.Client().Go(func(ctx context.Context) {
+		defer close(removed)
+		e.remove(ctx, a, asker)
+	}) {
+		return // the client is closed, and the appointment ends with its session
+	}
+	select {
+	case <-removed:
+	case <-waiting.Done():
+	}
+}
+
+// remove removes the appointment, unless it has been replaced by another one. The next leader may have appointed the
 // same candidate, so the session counts as well. If the node is replaced between the two requests, the other
 // appointment is removed, and its leader writes it again.
-func (e *Election) withdraw(ctx context.Context, a appointment, asker int64) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
-	defer cancel()
+func (e *Election) remove(ctx context.Context, a appointment, asker int64) {
 	data, stat, err := e.queue.Client().Get(ctx, e.next())
 	if err == nil && string(data) == a.text() && stat.EphemeralOwner == asker {
 		_ = e.queue.Client().DeleteRead(ctx, e.next(), stat) // it is ephemeral, so it ends with the session if not earlier

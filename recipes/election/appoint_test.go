@@ -48,8 +48,8 @@ func convene(t *testing.T, test func(p *parliament), deaf ...string) {
 		p.leader, p.term = p.elections["a"], elected(t, p.campaigns["a"])
 		require.Equal(t, "abcd", p.queue())
 		test(p)
+		synctest.Wait() // a request may be withdrawn in the background
 		require.False(t, srv.Exists(path+"-next"))
-		synctest.Wait()
 		queue, err := p.leader.Queue(t.Context())
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(queue), len(p.elections), "nobody stands twice")

@@ -114,7 +114,7 @@ func TestRun_CampaignsAgainAfterEachTerm(t *testing.T) {
 		require.ErrorIs(t, err, enough)
 		require.Len(t, tokens, 5)
 		require.IsIncreasing(t, tokens)
-		require.Empty(t, srv.Children(path))
+		bubble.Clean(t, srv, path)
 	})
 }
 

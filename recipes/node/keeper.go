@@ -28,6 +28,7 @@ type keeper struct {
 	doubt   bool           // a create may have been applied without an answer
 	taken   bool           // the node of another session was there at the last read
 	look    *session.Watch // fires when what was read last has changed
+	last    *session.Watch // the latest one that was not nil
 	hangups session.Hangups
 }
 
@@ -49,6 +50,10 @@ func (k *keeper) keep(ctx context.Context) (*session.Age, error) {
 		r := k.session.NewAge()
 		data, stat, w, err := k.session.GetW(ctx, k.path)
 		r.Watch(w)
+		if w != nil {
+			k.session.Unwatch(k.last) // now that there is another one, or the same for the second time
+			k.last = w
+		}
 		k.look, k.seen = w, State{}
 		switch {
 		case k.czxid != 0 && (errors.Is(err, zk.ErrNoNode) || err == nil && !k.owns(stat)):

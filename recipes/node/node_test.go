@@ -607,6 +607,26 @@ func TestForeign_Refused(t *testing.T) {
 	})
 }
 
+// A Node that has given up, or was closed while it waited, used to leave its watch on the node of the other session.
+func TestForeign_LeavesNoWatch(t *testing.T) {
+	for name, opts := range map[string][]node.Option{"wait": nil, "refuse": {node.WithRefusal()}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				other := foreign(t, srv, "theirs")
+				n := keep(t, srv, "ours", opts...)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*bubble.Timeout) // it reads again now and then
+				defer cancel()
+				require.ErrorIs(t, n.Ready(ctx), zkrecipes.ErrTaken)
+				require.NoError(t, n.Close(t.Context()))
+				synctest.Wait()
+				watchers := srv.Watchers(path)
+				require.NoError(t, other.Close())
+				require.NotContains(t, watchers, srv.SessionOf("a"))
+			})
+		})
+	}
+}
+
 // The answer to the create was lost, and now there is a node of another session. A create that is still in flight must
 // not take effect after the end.
 func TestForeign_RefusedInDoubt(t *testing.T) {

@@ -48,6 +48,7 @@ func (n *Node) awaitClaim(client context.Context) {
 // serve keeps the node in one session. It returns false if there must be no node in the next one.
 func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 	k := &keeper{Node: n, session: s}
+	defer func() { s.Unwatch(k.last) }() // it may be on the node of another session
 	for {
 		_, n.trying = n.desired()
 		r, err := k.keep(ctx)

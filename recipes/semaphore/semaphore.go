@@ -133,6 +133,9 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, err
 // the hold, and is canceled when the hold ends or ctx is done, whichever comes first. If Do returns nil, the leases
 // were held throughout the call to fn.
 //
+// After fn has returned, Do waits until the release is confirmed, but only until ctx is done, and for a second at most.
+// The release then continues in the background.
+//
 // Errors: those from [Semaphore.Acquire], in which case fn isn't called; or an error from fn, joined with a
 // [*zkrecipes.LostError] if the hold was lost before fn returned. If fn's error only reports that its context was
 // canceled, the joined error has its text but doesn't match it, so that you never mistake a loss for a cancellation.

@@ -200,7 +200,7 @@ func (m *member) run(ctx context.Context) error {
 		m.stop(errDrained)
 	}
 	m.close()
-	m.depart(life, ctx.Err() != nil)
+	m.depart(ctx, life)
 	m.workers.Wait()
 	return m.cause(ctx)
 }
@@ -270,16 +270,17 @@ func (m *member) survives(err error) bool {
 // farewell bounds each step of a member that leaves while it is not connected.
 const farewell = time.Second
 
-// depart leaves the group. If this member restarts, the plan must announce that first.
-func (m *member) depart(ctx context.Context, restarts bool) {
+// depart leaves the group. If ctx, the context of Run, is done, the member restarts, and the plan must announce that
+// first.
+func (m *member) depart(ctx, life context.Context) {
 	m.mu.Lock()
 	leaving := m.presence.Leaving // its shards move, even if the time was too short to hand over all of them
 	m.mu.Unlock()
-	if restarts && !leaving && m.returnGrace > 0 {
+	if ctx.Err() != nil && !leaving && m.returnGrace > 0 {
 		m.mu.Lock()
 		m.say(func(p *presence) { p.Back = m.returnGrace.Milliseconds() })
 		m.mu.Unlock()
-		waiting, cancel := context.WithTimeout(ctx, farewell)
+		waiting, cancel := context.WithTimeout(life, farewell)
 		defer cancel()
 		// If this fails, the shards move.
 		_ = m.await(waiting, func() bool { return m.expected || m.current && len(m.mine) == 0 })

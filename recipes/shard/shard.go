@@ -137,7 +137,8 @@ func WithSettle(quiet, most time.Duration) Option {
 // WithReturnGrace announces, when Run's context is done, that this member is restarting, and reserves its shards for it
 // for the duration d; the default is 0, which lets others have the shards immediately, and the maximum is an hour. Use
 // it for rolling restarts, so that they move no shards; it requires [WithID]. The duration starts when the member's
-// node is gone, and starts over if the leader changes. Until the member returns, its shards are not served. After
+// node is gone, and starts over if the leader changes. Run waits up to a second after ctx is done until the plan has
+// the announcement, without which the shards would move. Until the member returns, its shards are not served. After
 // [Shards.Leave] or a crash, shards move immediately, even with WithReturnGrace.
 func WithReturnGrace(d time.Duration) Option {
 	return func(c *config) error {

@@ -101,8 +101,8 @@ var canaries = []canary{
 	{
 		"election: a panic of the leader does not resign", quick + "./recipes/election ./recipes/mutex",
 		[]edit{{
-			"internal/hold", "Under", "if left := h.Release(waiting);",
-			"if r := recover(); r != nil {\n\t\t\tpanic(r)\n\t\t}\n\t\tif left := h.Release(waiting);",
+			"internal/hold", "Under", "_ = h.Release(waiting)",
+			"if r := recover(); r != nil {\n\t\t\tpanic(r)\n\t\t}\n\t\t_ = h.Release(waiting)",
 		}},
 	},
 	// C5 Granting, by a list.

@@ -24,10 +24,11 @@ type Listing struct {
 }
 
 // Run lists the program while its check passes, and removes it once the check has failed often enough, until ctx ends.
-// When Run returns, the program is no longer listed, unless no server could be reached within Farewell.
-func (l *Listing) Run(ctx context.Context) {
+// When Run returns, the program is no longer listed, unless no server could be reached within Farewell, or before
+// patience ended.
+func (l *Listing) Run(ctx, patience context.Context) {
 	var at *attempt
-	defer func() { l.takeOut(at) }()
+	defer func() { l.takeOut(patience, at) }()
 	failed, ticker := 0, time.NewTicker(l.Interval)
 	defer ticker.Stop()
 	for {
@@ -46,7 +47,7 @@ func (l *Listing) Run(ctx context.Context) {
 		case err == nil && (at == nil || at.failed()):
 			at = l.begin(ctx)
 		case at != nil && failed >= l.Failures, at != nil && err != nil && !at.listed():
-			l.takeOut(at)
+			l.takeOut(patience, at)
 			at = nil
 		}
 		select {
@@ -98,7 +99,7 @@ func (a *attempt) listed() bool { return a.over() && a.err == nil }
 func (a *attempt) failed() bool { return a.over() && a.err != nil }
 
 // takeOut ends an attempt. It does nothing for nil.
-func (l *Listing) takeOut(a *attempt) {
+func (l *Listing) takeOut(patience context.Context, a *attempt) {
 	if a == nil {
 		return
 	}
@@ -107,7 +108,7 @@ func (l *Listing) takeOut(a *attempt) {
 	if a.err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), l.Farewell)
+	ctx, cancel := context.WithTimeout(patience, l.Farewell)
 	defer cancel()
 	if err := a.registration.Close(ctx); err != nil {
 		l.Log.Warn("no server has confirmed yet that the program was taken out", "path", a.registration.Path(), "error", err)

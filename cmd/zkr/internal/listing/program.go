@@ -17,7 +17,7 @@ import (
 type Program struct {
 	Child       *child.Child
 	Listing     *Listing
-	Arrived     <-chan os.Signal
+	Signals     *signals.Signals
 	Signal      os.Signal     // asks the program to stop
 	Drain       time.Duration // between taking the program out and asking it to stop
 	StopTimeout time.Duration // between asking it to stop and killing it; 0 means never
@@ -26,14 +26,17 @@ type Program struct {
 
 // Run returns when the program and everything that it has started have ended and it is no longer listed. A signal that
 // asks a process to stop takes the program out first, and is passed on after the drain. A second one skips the wait.
+// One that arrives when the program has ended ends the wait for the servers.
 func (p *Program) Run(ctx context.Context) child.Status {
 	listed, takeOut := context.WithCancel(ctx)
 	defer takeOut()
+	patience, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	out := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
 		defer close(out)
-		p.Listing.Run(listed)
+		p.Listing.Run(listed, patience)
 	})
 	defer running.Wait()
 	var drained, overdue <-chan time.Time
@@ -42,11 +45,15 @@ func (p *Program) Run(ctx context.Context) child.Status {
 	for asked := 0; ; {
 		select {
 		case <-p.Child.Done():
+			p.Log.Info("the program has ended", "status", p.Child.Status().Code)
 			takeOut()
+			asked, done := p.Signals.ContextAfter(ctx, last)
+			defer done()
+			defer context.AfterFunc(asked, func() { giveUp(context.Cause(asked)) })()
 			running.Wait()
 			p.end()
 			return p.Child.Status()
-		case one := <-p.Arrived:
+		case one := <-p.Signals.Arrived:
 			switch {
 			case !stops(one):
 				p.pass(one)

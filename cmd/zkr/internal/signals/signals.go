@@ -41,6 +41,12 @@ func Stops(one os.Signal) bool { return slices.Contains(stopping, one) }
 // A later one ends zkr, which may be unable to stop, for example because nothing reads what it prints. Before done,
 // no program runs. After done, signals stay in the channel. done waits until no goroutine receives them anymore.
 func (s *Signals) Context(parent context.Context) (ctx context.Context, done func()) {
+	return s.ContextAfter(parent, time.Time{})
+}
+
+// ContextAfter is Context once no program runs any more. A signal that counts as one with the last, at the given time,
+// does not end the context.
+func (s *Signals) ContextAfter(parent context.Context, last time.Time) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	quit := make(chan struct{})
 	var running sync.WaitGroup
@@ -48,7 +54,7 @@ func (s *Signals) Context(parent context.Context) (ctx context.Context, done fun
 		for {
 			select {
 			case one := <-s.Arrived:
-				if Stops(one) {
+				if Stops(one) && time.Since(last) >= AsOne {
 					cancel(&exit.Stopped{Signal: one})
 					time.AfterFunc(AsOne, func() { signal.Reset(stopping...) })
 					return

@@ -77,8 +77,8 @@ func (r *Runner) Close() {
 }
 
 // Term acquires the lock, runs the program under it, and releases it. An error means that the program was not run.
-func (r *Runner) Term(ctx context.Context, t *Target) (Ending, error) {
-	ctx, done := r.signals.Context(ctx)
+func (r *Runner) Term(parent context.Context, t *Target) (Ending, error) {
+	ctx, done := r.signals.Context(parent)
 	defer done()
 	session, err := r.client.Session(ctx)
 	if err != nil {
@@ -103,19 +103,21 @@ func (r *Runner) Term(ctx context.Context, t *Target) (Ending, error) {
 				t.Once.value)
 		}
 		if already || err != nil {
-			r.release(t, g)
+			r.release(ctx, t, g)
 			return Ending{}, err
 		}
 	}
 	s, err := r.supervise(ctx, done, t, g)
 	if err != nil {
-		r.release(t, g)
+		r.release(ctx, t, g)
 		return Ending{}, err
 	}
 	t.Job.Started(time.Now())
 	r.tellRun(t)
 	end := s.run()
 	took := time.Since(s.started)
+	ctx, done = r.signals.ContextAfter(parent, end.last)
+	defer done()
 	if !end.Unfinished {
 		recorded := r.record(t, g, end)
 		end.Own = end.Own || recorded != end.Code
@@ -127,8 +129,9 @@ func (r *Runner) Term(ctx context.Context, t *Target) (Ending, error) {
 		r.keepOpen = true
 		return end, nil
 	}
-	r.holdOn(g, granted, end)
-	r.release(t, g)
+	r.holdOn(ctx, g, granted, end)
+	r.release(ctx, t, g)
+	end.Asked = end.Asked || ctx.Err() != nil
 	return end, nil
 }
 
@@ -311,33 +314,30 @@ func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
 
 // holdOn keeps holding the lock for the rest of --min-hold after the program has ended. A signal or a loss cuts that
 // short.
-func (r *Runner) holdOn(g *Grant, granted time.Time, end Ending) {
+func (r *Runner) holdOn(ctx context.Context, g *Grant, granted time.Time, end Ending) {
 	rest := time.Until(granted.Add(r.options.MinHold))
 	if rest <= 0 || end.Lost || end.Asked || end.Unhealthy {
 		return
 	}
 	wait := time.NewTimer(rest)
 	defer wait.Stop()
-	for {
-		select {
-		case <-wait.C:
-			return
-		case <-g.Done():
-			r.events.warn("the lock was lost before --min-hold elapsed; the program had already ended", "err", g.Err())
-			return
-		case one := <-r.signals.Arrived:
-			if signals.Stops(one) {
-				return
-			}
-		}
+	select {
+	case <-wait.C:
+	case <-g.Done():
+		r.events.warn("the lock was lost before --min-hold elapsed; the program had already ended", "err", g.Err())
+	case <-ctx.Done():
 	}
 }
 
-// release releases the lock, and waits for the answer as long as it makes a difference. If no answer arrives, the
-// status of the program is unaffected: the session ends with zkr, and the lock with it.
-func (r *Runner) release(t *Target, g *Grant) {
+// release releases the lock, and waits for the answer as long as it makes a difference, or until a signal ends ctx.
+// A signal that has ended ctx before does not count, and the next one ends zkr: see [signals.Signals.Context]. If no
+// answer arrives, the status of the program is unaffected: the session ends with zkr, and the lock with it.
+func (r *Runner) release(ctx context.Context, t *Target, g *Grant) {
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
 	limit := time.Until(g.ValidUntil())
-	ctx, cancel := context.WithTimeout(context.Background(), max(limit, time.Second))
+	ctx, cancel := context.WithTimeout(ctx, max(limit, time.Second))
 	defer cancel()
 	switch err := g.Release(ctx); {
 	case err == nil:

@@ -77,7 +77,7 @@ func (s *supervision) signalled(one os.Signal) {
 	default:
 		return
 	}
-	s.end.Asked = true
+	s.end.Asked, s.end.last = true, time.Now()
 	if had {
 		return // the program may have a use for the key, as a shell does
 	}

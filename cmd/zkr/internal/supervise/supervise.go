@@ -55,6 +55,8 @@ type Ending struct {
 	Unhealthy  bool // its check had failed
 	Lost       bool // the lock was lost, or so nearly that the program was stopped
 	Unfinished bool // the program could not be stopped
+
+	last time.Time // when a signal last asked zkr to stop
 }
 
 // supervise starts the program, unless a signal has arrived by then. done ends ctx: from then on signals go to the
