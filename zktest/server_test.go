@@ -115,7 +115,7 @@ func TestStart_BadOptions_AreErrors(t *testing.T) {
 		"tick time 720h0m0s: want 1ms to 298h":    WithTickTime(30 * 24 * time.Hour),
 		"timeouts of 720h0m0s to 1440h0m0s: want": WithSessionTimeouts(30*24*time.Hour, 60*24*time.Hour),
 		"super user \"root\": want user:password": WithSuperUser("root"),
-		"256 fronts: want 1 to 255":             WithFronts(256),
+		"256 fronts: want 1 to 255":               WithFronts(256),
 		"the address to listen on is empty: want": WithListener(""),
 		"missing port in address":                 WithListener("nonsense"),
 	} {
