@@ -38,9 +38,9 @@
 // # Configuration
 //
 // KRB5_CONFIG names the configuration file, or several, separated by colons; the default is /etc/krb5.conf. Of several,
-// those that are missing or unreadable are skipped, unless all are. The files are reread for each ticket. The directives
-// include and includedir are supported. KRB5CCNAME names the cache; the default is /tmp/krb5cc_ followed by the numeric
-// user ID. Only caches in files can be read: not KEYRING, KCM or DIR.
+// those that are missing or unreadable are skipped, unless all are. The files are reread for each ticket. The
+// directives include and includedir are supported. KRB5CCNAME names the cache; the default is /tmp/krb5cc_ followed by
+// the numeric user ID. Only caches in files can be read: not KEYRING, KCM or DIR.
 //
 // # Limitations
 //

@@ -107,7 +107,7 @@ func TestReadConfig(t *testing.T) {
 	}
 }
 
-// Of several files, those that cannot be read are skipped, as by MIT's library. The same does not apply to included ones.
+// Of several files, those that cannot be read are skipped, as by MIT's library. This does not apply to included ones.
 func TestReadConfig_FilesThatAreMissing(t *testing.T) {
 	t.Parallel()
 	const list = string(os.PathListSeparator)
