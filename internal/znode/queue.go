@@ -277,8 +277,9 @@ func (q *Queue) acquireOrRejoin(
 	waiting, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	left := func() bool { return errors.Is(context.Cause(waiting), errRejoin) }
+	joined := e.Joined // capturing e would put every Entry on the heap
 	e.joined = func(path string) {
-		e.Joined(path, func() bool {
+		joined(path, func() bool {
 			leave(errRejoin)
 			return left()
 		})
