@@ -56,7 +56,7 @@ func parseConnect(connect string) (servers []string, chroot string, err error) {
 	}
 	hosts, chroot := cutChroot(connect)
 	if strings.Contains(chroot, ",") {
-		return nil, "", fmt.Errorf("connect string %q: the chroot appears only once, after the last server: want %s",
+		return nil, "", fmt.Errorf("connect string %q: the chroot must appear only once, after the last server: want %s",
 			connect, chrootOnce(connect))
 	}
 	if err := validateChroot(chroot); err != nil {

@@ -55,7 +55,7 @@ func TestParseConnect_ChrootAfterEachServer_NamesTheRightForm(t *testing.T) {
 		"h1,h2/a,b":            "want host:port[,host:port...]/chroot",
 	} {
 		_, _, err := parseConnect(connect)
-		require.ErrorContains(t, err, "the chroot appears only once, after the last server: "+want, connect)
+		require.ErrorContains(t, err, "the chroot must appear only once, after the last server: "+want, connect)
 	}
 }
 

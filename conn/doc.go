@@ -120,8 +120,8 @@
 //     [WithEnsembleTracking].
 //   - Warn, "zookeeper: cannot look up the servers, keeping the previous ones" and "some servers cannot be used":
 //     only the first of several such errors in a row is logged.
-//   - Warn, "zookeeper: cannot follow the configuration of the ensemble" and "an older configuration of the ensemble
-//     is ignored": see [WithEnsembleTracking]. The keys version and newest identify the configurations.
+//   - Warn, "zookeeper: cannot follow the configuration of the ensemble" and "ignored an outdated configuration of the
+//     ensemble": see [WithEnsembleTracking]. The keys version and newest identify the configurations.
 //   - Info, "zookeeper: the chroot did not exist and was created": the chroot is new, was empty for a while, or is
 //     misspelled.
 //   - Warn, "zookeeper: the session approaches its limit of ephemeral nodes": see [WithMaxRequestSize].
