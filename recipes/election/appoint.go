@@ -59,7 +59,7 @@ func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participan
 	}
 	a := appointment{by: e.name(t.Path()), to: e.name(to.Path), czxid: int64(to.Token)}
 	if a.by == "" || a.to == "" || a.to == a.by {
-		return e.failed(fmt.Errorf("term %s and candidate %s: must belong to this election", t.Path(), to.Path))
+		return e.failed(fmt.Errorf("term %s and candidate %s: want two contenders of this election", t.Path(), to.Path))
 	}
 	inside, end := hold.Both(t.Context(), ctx)
 	defer end(nil)

@@ -414,14 +414,14 @@ func TestAppoint_BadInput(t *testing.T) {
 		}{
 			{nil, zkrecipes.Participant{}, "the term is nil"},
 			{&election.Term{}, zkrecipes.Participant{}, "the term is nil"},
-			{p.term, zkrecipes.Participant{}, "must belong to this election"},
-			{p.term, zkrecipes.Participant{Path: p.term.Path()}, "must belong to this election"},
-			{p.term, zkrecipes.Participant{Path: path + "/any"}, "must belong to this election"},
+			{p.term, zkrecipes.Participant{}, "want two contenders of this election"},
+			{p.term, zkrecipes.Participant{Path: p.term.Path()}, "want two contenders of this election"},
+			{p.term, zkrecipes.Participant{Path: path + "/any"}, "want two contenders of this election"},
 		} {
 			require.ErrorContains(p, p.leader.Appoint(p.Context(), bad.term, bad.to), bad.want)
 		}
 		require.ErrorContains(p, other.Appoint(p.Context(), p.term, zkrecipes.Participant{Path: p.term.Path()}),
-			"must belong to this election")
+			"want two contenders of this election")
 		require.NoError(p, p.term.Release(p.Context()))
 		require.ErrorIs(p, p.leader.Appoint(p.Context(), p.term, p.find("d")), zkrecipes.ErrReleased)
 		elected(p.T, p.campaigns["b"])
