@@ -154,7 +154,7 @@ func parseChallenge(challenge []byte) (map[string]string, error) {
 	case fields["nonce"] == "":
 		return nil, fmt.Errorf("the challenge has no nonce: %.200q", challenge)
 	case !strings.EqualFold(fields["algorithm"], "md5-sess"):
-		return nil, fmt.Errorf("the challenge has an algorithm other than md5-sess: %.200q", challenge)
+		return nil, fmt.Errorf("the challenge does not name the algorithm md5-sess: %.200q", challenge)
 	case given && !offersAuth(qop):
 		return nil, fmt.Errorf("the challenge does not offer qop auth: %.200q", challenge)
 	case fields["realm"] == "":
