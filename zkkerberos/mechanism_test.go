@@ -50,6 +50,9 @@ func TestNew_BadInput(t *testing.T) {
 		"credential cache FILE:/nonexistent":      func() (*Mechanism, error) { return Cache("FILE:/nonexistent", good) },
 		"credential cache KCM:: only file caches": func() (*Mechanism, error) { return Cache("KCM:", good) },
 		"malformed data":                          func() (*Mechanism, error) { return Cache(file(t, "empty", ""), good) },
+		"has no keys: export it again": func() (*Mechanism, error) {
+			return Keytab(file(t, "none", "\x05\x02\x00\x00\x00\x00"), "", good)
+		},
 		"more than 10 files include each other": func() (*Mechanism, error) {
 			return Password("alice", "hunter2", WithConfig(circle(t)))
 		},

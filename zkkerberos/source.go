@@ -71,6 +71,9 @@ func (s *keytabSource) name() (principal, error) {
 			names = append(names, p)
 		}
 	}
+	if len(names) == 0 {
+		return principal{}, fmt.Errorf("keytab %s has no keys: export it again", s.file)
+	}
 	if s.principal == "" {
 		if len(names) != 1 {
 			return principal{}, fmt.Errorf("keytab %s has %d principals: name one of %v", s.file, len(names), names)
