@@ -43,7 +43,7 @@ func Node(meter metric.Meter, name string, n *node.Node) (metric.Registration, e
 	return observe(meter, "node", name, func() sample {
 		now := n.State()
 		return sample{now.Current, now.AsOf, []int64{truth(now.Exists)}}
-	}, quantity{"zkrecipes.node.present", "1 if the kept node exists and is ours, else 0.", "1"})
+	}, quantity{"zkrecipes.node.present", "1 if the kept node existed and was ours when last seen, else 0.", "1"})
 }
 
 // Group registers a group with a meter under the given name. Pass it the views that [group.Group.Watch] returns, and

@@ -79,7 +79,7 @@ func New(opts ...Option) (*Collector, error) {
 		config:  cfg,
 		acquire: histogram("acquire_seconds", "Duration of acquisitions, by outcome.", cfg.acquire, with("outcome")),
 		waiting: gauge("waiting", "Acquisitions that are waiting.", of),
-		hold:    histogram("hold_seconds", "How long holds were held.", cfg.hold, of),
+		hold:    histogram("hold_seconds", "Duration of holds that have ended.", cfg.hold, of),
 		holds:   gauge("holds", "Holds that are currently held.", of),
 		losses:  counter("hold_losses_total", "Holds that ended without a release, by reason.", with("reason")),
 		changes: counter("session_state_changes_total", "Changes of the client's state, by new state.", []string{"state"}),

@@ -86,7 +86,7 @@ var (
 	cacheBytes   = quantity{"cache_bytes", "Bytes of data and names that the cache holds."}
 	cachePending = quantity{"cache_pending_parts", "Parts of nodes that have to be read or watched again."}
 	cacheFailed  = quantity{"cache_failed_parts", "Parts of nodes whose last read failed."}
-	nodePresent  = quantity{"node_present", "1 if the kept node exists and is ours, else 0."}
+	nodePresent  = quantity{"node_present", "1 if the kept node existed and was ours when last seen, else 0."}
 	groupMembers = quantity{"group_members", "Members of the group."}
 )
 
