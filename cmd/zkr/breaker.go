@@ -172,7 +172,7 @@ func (b *breaker) checkKey(r *http.Request) (status int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if time.Now().Before(b.again) {
-		return http.StatusTooManyRequests, fmt.Errorf("too many attempts with a wrong key: try again in %v", wrongKeyPause)
+		return http.StatusTooManyRequests, fmt.Errorf("a wrong key was sent a moment ago: try again in %v", wrongKeyPause)
 	}
 	b.again = time.Now().Add(wrongKeyPause)
 	b.app.log.Warn("refused to delete a contender: the key is wrong", "from", r.RemoteAddr)

@@ -52,7 +52,7 @@ func newSem(a *app) *cobra.Command {
 		return nil
 	}
 	cmd.Flags().IntVarP(&limit, "limit", "n", 1, "total number of permits")
-	cmd.Flags().IntVarP(&permits, "permits", "k", 1, "number of permits to acquire together")
+	cmd.Flags().IntVarP(&permits, "permits", "k", 1, "number of permits to acquire, all or none")
 	cmd.Flags().StringVar(&node, "limit-node", "",
 		"`path` of a node with the limit, which all callers follow; if missing, it is created with --limit")
 	return cmd

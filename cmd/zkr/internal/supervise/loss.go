@@ -78,11 +78,14 @@ func (s *supervision) suspect(now, until time.Time) {
 	case stuck && s.deadline.awaitsAnswer(now): // not because an answer is missing
 	case stuck && !s.suspected:
 		s.suspected = true
+		consequence, left := "the program will be stopped", until.Sub(now)-s.deadline.grace-s.deadline.lead
+		if s.options.OnLoss == "ignore" {
+			consequence, left = "its deadline is", until.Sub(now)
+		}
 		s.events.say(slog.LevelWarn, "suspect",
 			s.why(fields{"path": s.target.Paths[0], "valid_until": until.UTC().Format(time.RFC3339Nano)}),
-			"no server has confirmed the lock for %v; the program will be stopped in %v",
-			s.deadline.stuck(now).Round(time.Millisecond),
-			(until.Sub(now) - s.deadline.grace - s.deadline.lead).Round(time.Millisecond))
+			"no server has confirmed the lock for %v; %s in %v",
+			s.deadline.stuck(now).Round(time.Millisecond), consequence, left.Round(time.Millisecond))
 	case !stuck && s.suspected:
 		s.suspected = false
 		s.events.say(slog.LevelWarn, "confirmed",

@@ -226,7 +226,7 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) error {
 }
 
 // ErrWaited is the cause of a context that limits a wait for other holders.
-var ErrWaited = errors.New("--wait has elapsed")
+var ErrWaited = errors.New("the wait timed out")
 
 // acquire waits for the lock, and reports which holder it waits for.
 func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
@@ -254,7 +254,7 @@ func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
 	for {
 		select {
 		case got := <-results:
-			return got.grant, r.busy(got.err)
+			return got.grant, r.busy(t, got.err)
 		case <-looks.C:
 			if err := r.tellQueue(ctx, t); err != nil {
 				giveUp(err)
@@ -265,13 +265,13 @@ func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
 }
 
 // busy attaches exit statuses to the errors of an acquisition.
-func (r *Runner) busy(err error) error {
+func (r *Runner) busy(t *Target, err error) error {
 	if errors.Is(err, zkrecipes.ErrLocked) || errors.Is(err, ErrWaited) {
 		level := slog.LevelInfo
 		if r.options.Busy != 0 { // cron mails it
 			level = slog.LevelWarn
 		}
-		r.events.say(level, "busy", fields{ReasonKey: err.Error()}, "another holder has the lock")
+		r.events.say(level, "busy", fields{ReasonKey: err.Error()}, "%s", t.word("not acquired", "not elected"))
 		return exit.With(r.options.Busy, nil) // even with status 0, since the program was not run
 	}
 	return err
