@@ -328,7 +328,7 @@ func (sh *share) Release(ctx context.Context) error {
 	}
 	// A context that descends from the hold has ended with it, which is not an error.
 	if err := n.WaitRemoved(ctx); err != nil && !errors.Is(err, zkrecipes.ErrReleased) {
-		return &session.OpError{Op: "release", Path: sh.Path(), Err: fmt.Errorf("the node is still being deleted: %w", err)}
+		return &session.OpError{Op: "release", Path: sh.Path(), Err: fmt.Errorf("the node is not deleted yet: %w", err)}
 	}
 	return nil
 }
