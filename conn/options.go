@@ -295,7 +295,7 @@ func WithDialer(dial DialFunc) Option {
 
 // WithServers sets a function that returns the servers; by default they are those in the connect string. Use it if
 // servers come and go and something else, such as a service registry, knows where they are. A server is "host:port", or
-// a host with port 2181. The client calls the function before each round of connection attempts, and never while it is
+// just "host" for port 2181. The client calls the function before each round of connection attempts, and never while it is
 // connected. As a result, it finds new servers when it needs them, while a server that leaves the list keeps its
 // clients until it stops.
 //
@@ -435,9 +435,9 @@ func WithACL(acl []zk.ACL) Option {
 }
 
 // WithACLFunc sets a function that returns the ACL of a node created without an explicit one; the default is the ACL
-// from [WithACL] for every node. Where the function returns an empty ACL, the one from WithACL applies. The function is
-// called for all nodes that the client, its subs and recipes create: contenders, members, values and the containers
-// above them, including those of the chroot. It does not change existing nodes; see [Client.SetACL].
+// from [WithACL] for every node. If the function returns an empty ACL, the one from WithACL is used. The function is
+// called for every node that the client, its subs or its recipes create: contenders, members, values and the containers
+// above them, including the chroot's. It does not change existing nodes; see [Client.SetACL].
 //
 // The function receives the path on the server, chroot included, but without what servers append to it. For example,
 // the path of a contender is "/locks/a/_c_<uuid>-lock-", without its number. Because the function is called before each

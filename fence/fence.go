@@ -53,8 +53,8 @@ type Gate struct {
 func New(store Store) *Gate { return &Gate{store: store} }
 
 // Admit returns nil and records t, unless the resource has seen a higher token. You can present a token any number of
-// times, and it is admitted until a higher one is presented. Call Admit at the first read of a section, and in one step
-// with the access it guards (see the package documentation).
+// times, and it is admitted until a higher one is presented. Call Admit on the first read in a section, and in one
+// atomic step with the access that it guards (see the package documentation).
 //
 // After an error, t was not admitted, and you must not read or write anything on its behalf. No lower token is admitted
 // after a higher one, even if calls run concurrently or the store fails.

@@ -113,7 +113,7 @@ func (c *config) check() error {
 }
 
 // WithTickTime sets the length of a tick; the default is 2 seconds. Session timeouts are at least two ticks and at most
-// twenty, and sessions expire on a multiple of the tick, counted from the start of the server.
+// twenty, and sessions expire only on multiples of the tick, measured from when the server started.
 func WithTickTime(d time.Duration) Option { return option(func(c *config) { c.Tick = d }) }
 
 // WithSessionTimeouts sets the range of session timeouts; the default is two to twenty ticks.

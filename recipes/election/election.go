@@ -46,8 +46,9 @@ type config struct {
 	standBack bool
 }
 
-// WithData sets the data of the candidate's node, which lets others see who leads and who is waiting. It defaults to
-// the client's identity and doesn't have to be unique. Data that is text is also the [zkrecipes.Participant]'s Name.
+// WithData sets the data of the candidate's node, which lets others see who is leading and who is waiting. It defaults
+// to the client's identity and doesn't have to be unique. If the data is text, it is also the [zkrecipes.Participant]'s
+// Name.
 func WithData(data []byte) Option { return recipe.Data[*config](data) }
 
 // WithLossOnSuspend ends terms as soon as the connection is lost. By default, a term stays valid until its deadline,
@@ -78,8 +79,9 @@ func WithLayout(l Layout) Option {
 	}
 }
 
-// WithTracerName names the election for tracers, and therefore in metrics and traces; by default it has no name. A name
-// is at most 100 bytes long and isn't sent to ZooKeeper. Use only a few, because each has its own metrics.
+// WithTracerName sets the name that identifies the election in metrics and traces; the default is no name. A name is at
+// most 100 bytes long and isn't sent to ZooKeeper. Use only a few different names, because each one has its own
+// metrics.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
 // WithKazoo makes the election take kazoo's contenders into account, so that Python programs can share it. The option

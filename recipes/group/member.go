@@ -39,9 +39,9 @@ func WithWait() JoinOption {
 	}
 }
 
-// WithReplace lets Join take over an ID that another session has; by default Join fails. If the replace function, which
-// receives the data and the Stat of that session's node, returns true, the node is deleted in the same transaction that
-// creates the new one. The function is called on one of the client's goroutines and must not block.
+// WithReplace lets Join take over an ID that another session holds; by default Join fails. If the replace function,
+// which receives the data and the Stat of that session's node, returns true, the node is deleted in the same
+// transaction that creates the new one. The function is called on one of the client's goroutines and must not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 	return func(c *joining) error {
 		if replace == nil {

@@ -23,15 +23,17 @@ type Option func(*config) error
 type config struct{ recipe.Config }
 
 // WithData sets the data of the caller's node, which lets others see who holds the lock and who is waiting. It defaults
-// to the client's identity and doesn't have to be unique. Data that is text is also the [zkrecipes.Participant]'s Name.
+// to the client's identity and doesn't have to be unique. If the data is text, it is also the [zkrecipes.Participant]'s
+// Name.
 func WithData(data []byte) Option { return recipe.Data[*config](data) }
 
 // WithLossOnSuspend ends holds as soon as the connection is lost. By default, a hold stays valid until its deadline,
 // and survives the disconnect if the client reconnects in time.
 func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
-// WithTracerName names the mutex for tracers, and therefore in metrics and traces; by default it has no name. A name is
-// at most 100 bytes long and isn't sent to ZooKeeper. Use only a few, because each has its own metrics.
+// WithTracerName sets the name that identifies the mutex in metrics and traces; the default is no name. A name is at
+// most 100 bytes long and isn't sent to ZooKeeper. Use only a few different names, because each one has its own
+// metrics.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
 // WithReentrance lets calls on this Mutex nest. If a call's context is derived from a live hold that the same client
@@ -79,9 +81,9 @@ func New(c *conn.Client, path string, opts ...Option) (*Mutex, error) {
 var entry = znode.Entry{Kind: znode.Lock, Rule: znode.First, As: "mutex"}
 
 // Lock blocks until the caller holds the mutex, which is granted once everyone ahead has left the queue. If the session
-// ends meanwhile, the caller rejoins the queue at the back in the next session. To limit how long Lock waits, pass
-// a context with a deadline. The deadline doesn't limit the hold, whose context inherits only ctx's values. The package
-// documentation describes what the holder's reads see.
+// ends while Lock is waiting, the caller rejoins at the back of the queue in the next session. To limit how long Lock
+// waits, pass a context with a deadline. The deadline doesn't limit the hold, whose context inherits only ctx's values.
+// The package documentation describes what the holder's reads see.
 //
 // Errors: [*zkrecipes.WaitError] if ctx is done first; ErrDeadlock, immediately, if ctx is derived from a live hold on
 // the same path, unless [WithReentrance] applies; ErrForeignContender; ErrSequenceExhausted; ErrClosed; or the server's

@@ -23,15 +23,17 @@ type Option func(*config) error
 type config struct{ recipe.Config }
 
 // WithData sets the data of the caller's node, which lets others see who holds the lock and who is waiting. It defaults
-// to the client's identity and doesn't have to be unique. Data that is text is also the [zkrecipes.Participant]'s Name.
+// to the client's identity and doesn't have to be unique. If the data is text, it is also the [zkrecipes.Participant]'s
+// Name.
 func WithData(data []byte) Option { return recipe.Data[*config](data) }
 
 // WithLossOnSuspend ends holds as soon as the connection is lost. By default, a hold stays valid until its deadline,
 // and survives the disconnect if the client reconnects in time.
 func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
-// WithTracerName names the lock for tracers, and therefore in metrics and traces; by default it has no name. A name is
-// at most 100 bytes long and isn't sent to ZooKeeper. Use only a few, because each has its own metrics.
+// WithTracerName sets the name that identifies the lock in metrics and traces; the default is no name. A name is at
+// most 100 bytes long and isn't sent to ZooKeeper. Use only a few different names, because each one has its own
+// metrics.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
 // WithReentrance lets calls to Lock on this RWLock nest. If a call's context is derived from a live write hold that the

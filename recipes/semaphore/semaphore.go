@@ -31,7 +31,8 @@ type config struct {
 }
 
 // WithData sets the data of the caller's nodes, which lets others see who holds leases and who is waiting. It defaults
-// to the client's identity and doesn't have to be unique. Data that is text is also the [zkrecipes.Participant]'s Name.
+// to the client's identity and doesn't have to be unique. If the data is text, it is also the [zkrecipes.Participant]'s
+// Name.
 func WithData(data []byte) Option { return recipe.Data[*config](data) }
 
 // WithLossOnSuspend ends holds as soon as the connection is lost. By default, a hold stays valid until its deadline,
@@ -59,8 +60,9 @@ func WithLimitNode(path string) Option {
 	}
 }
 
-// WithTracerName names the semaphore for tracers, and therefore in metrics and traces; by default it has no name. A
-// name is at most 100 bytes long and isn't sent to ZooKeeper. Use only a few, because each has its own metrics.
+// WithTracerName sets the name that identifies the semaphore in metrics and traces; the default is no name. A name is
+// at most 100 bytes long and isn't sent to ZooKeeper. Use only a few different names, because each one has its own
+// metrics.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
 // WithKazoo gives the semaphore kazoo's layout, so that Python programs can share it unchanged. The option is off by

@@ -65,8 +65,8 @@ func (h *Hold) Lose(reason zkrecipes.LossReason) {
 	}
 }
 
-// SetValidUntil sets the time until which the hold is proven; the default is 100 years ahead. When that time comes, no
-// timer ends the hold, as in a process that was paused: it ends as lost only when the code queries it or its context.
+// SetValidUntil sets the hold's deadline; the default is 100 years from now. As in a process that was paused, no timer
+// ends the hold at the deadline: it ends as lost only when the code next queries it or its context.
 // To test the loss in a running process, use [Hold.Lose] with LossDeadline. The channels returned by Expiring are still
 // closed by a timer, unless the test's process is itself paused.
 func (h *Hold) SetValidUntil(t time.Time) { h.contender.setValidUntil(t) }

@@ -137,8 +137,8 @@ func ipv4(text string) (netip.Addr, bool) {
 	return netip.AddrFrom4(b), true
 }
 
-// Fix validates an ACL that a client wants to set: it removes duplicates, and replaces scheme auth by the ids that the
-// client has authenticated with. Other schemes must be provided. Source: PrepRequestProcessor.fixupACL.
+// Fix validates an ACL that a client wants to set: it removes duplicates, and replaces entries with the scheme auth
+// by the IDs that the client has authenticated as. Any other scheme must have a provider. Source: PrepRequestProcessor.fixupACL.
 func (p *Policy) Fix(list []proto.ACL, ids []Identity) ([]proto.ACL, proto.Code) {
 	var fixed []proto.ACL
 	for i, a := range list {
