@@ -295,8 +295,8 @@ func WithDialer(dial DialFunc) Option {
 
 // WithServers sets a function that returns the servers; by default they are those in the connect string. Use it if
 // servers come and go and something else, such as a service registry, knows where they are. A server is "host:port", or
-// just "host" for port 2181. The client calls the function before each round of connection attempts, and never while it is
-// connected. As a result, it finds new servers when it needs them, while a server that leaves the list keeps its
+// just "host" for port 2181. The client calls the function before each round of connection attempts, and never while it
+// is connected. As a result, it finds new servers when it needs them, while a server that leaves the list keeps its
 // clients until it stops.
 //
 // The function must return when its context is done, which happens after half of [WithConnectTimeout], because a round

@@ -216,9 +216,9 @@ func (g *Grant) revocation() chan struct{} {
 // lose ends all holds as lost, and then removes the node.
 func (g *Grant) lose(why *zkrecipes.LostError) { g.endHolds(why)() }
 
-// endHolds ends all holds as lost. Every loss arrives here: from the session (proveAndRegister), from the watch on the node
-// (watchPath), from Check, and from a hold that looked at the clock and ended itself (Lapse). The first one determines
-// what the holds report.
+// endHolds ends all holds as lost. Every loss arrives here: from the session (proveAndRegister), from the watch on the
+// node (watchPath), from Check, and from a hold that looked at the clock and ended itself (Lapse). The first one
+// determines what the holds report.
 //
 // When it returns, the holds have ended, even if another goroutine was about to end them. The returned function logs
 // the loss and removes the node, which would block others if the session lives on. A session with many grants calls

@@ -138,7 +138,8 @@ func ipv4(text string) (netip.Addr, bool) {
 }
 
 // Fix validates an ACL that a client wants to set: it removes duplicates, and replaces entries with the scheme auth
-// by the IDs that the client has authenticated as. Any other scheme must have a provider. Source: PrepRequestProcessor.fixupACL.
+// by the IDs that the client has authenticated as. Any other scheme must have a provider. Source:
+// PrepRequestProcessor.fixupACL.
 func (p *Policy) Fix(list []proto.ACL, ids []Identity) ([]proto.ACL, proto.Code) {
 	var fixed []proto.ACL
 	for i, a := range list {
