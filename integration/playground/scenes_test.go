@@ -216,7 +216,7 @@ var promises = map[string]func(*testing.T, []frame){
 			require.Less(t, write.At, frozen[0].From)
 		}
 		require.True(t, slices.ContainsFunc(frames[len(frames)-1].Story,
-			func(line string) bool { return strings.Contains(line, "refuses it") }))
+			func(line string) bool { return strings.Contains(line, "rejects it") }))
 	},
 	"The lost reply": func(t *testing.T, frames []frame) {
 		for _, f := range frames {
