@@ -3,8 +3,10 @@
 // queue. Each waiter waits for a contender ahead of it. When that contender has left, it is immediately the waiter's
 // turn if the event (armed.go) or the release (place.go) suffices to know so; otherwise the waiter lists the queue
 // again. A caller that joins needs no list if it follows a contender of its own session that was first (shortcut.go).
-// Every grant then passes hold.Give, which requires a proof of the session. A mutex, a read-write lock and an election are one queue each; a semaphore is two: the leases, and the door, a
-// lock that admits one client at a time to them.
+// Every grant then passes hold.Give, which requires a proof of the session.
+//
+// A mutex, a read-write lock and an election are one queue each. A semaphore is two: the leases, and the door, a lock
+// that admits one client at a time to them.
 package znode
 
 import (
@@ -55,8 +57,6 @@ type Entry struct {
 	// function that makes the caller leave the queue, unless it is granted first, and join it again at the tail. The
 	// function reports false if the contender has left already.
 	Joined func(path string, rejoin func() bool)
-
-	joined func(path string) // see acquireOrRejoin
 }
 
 // New returns the queue under path. Contenders of the given kinds take part in its order, as do kazoo's counterparts of
@@ -191,7 +191,7 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 			a.At(len(l.queue))
 			return nil, q.busy(trying, s, q.head(l), len(l.queue))
 		}
-		return q.acquire(trying, s, e, a, false)
+		return q.acquire(trying, s, e, a, false, nil)
 	}))
 }
 
@@ -272,28 +272,24 @@ func (q *Queue) acquireOrRejoin(
 	ctx context.Context, s *session.Session, e Entry, a *hold.Attempt,
 ) (*zkrecipes.Hold, error) {
 	if e.Joined == nil {
-		return q.acquire(ctx, s, e, a, true)
+		return q.acquire(ctx, s, e, a, true, nil)
 	}
 	waiting, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	left := func() bool { return errors.Is(context.Cause(waiting), errRejoin) }
-	joined := e.Joined // capturing e would put every Entry on the heap
-	e.joined = func(path string) {
-		joined(path, func() bool {
-			leave(errRejoin)
-			return left()
-		})
-	}
-	h, err := q.acquire(waiting, s, e, a, true)
+	h, err := q.acquire(waiting, s, e, a, true, func() bool {
+		leave(errRejoin)
+		return left()
+	})
 	if err != nil && left() {
 		return nil, ephemeral.ErrGone
 	}
 	return h, err
 }
 
-// acquire is one acquisition in one session.
+// acquire is one acquisition in one session. rejoin is for e.Joined.
 func (q *Queue) acquire(
-	ctx context.Context, s *session.Session, e Entry, a *hold.Attempt, waits bool,
+	ctx context.Context, s *session.Session, e Entry, a *hold.Attempt, waits bool, rejoin func() bool,
 ) (*zkrecipes.Hold, error) {
 	shortcut := q.sharedIn(s).shortcut
 	vacancy := shortcut.take()
@@ -302,8 +298,8 @@ func (q *Queue) acquire(
 		return nil, err
 	}
 	defer w.leaveUnlessGranted() // even if a rule panics
-	if e.joined != nil {
-		e.joined(w.Path())
+	if e.Joined != nil {
+		e.Joined(w.Path(), rejoin)
 	}
 	if shortcut.follows(vacancy, w) {
 		a.At(0)
