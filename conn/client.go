@@ -342,8 +342,7 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 // The deletion is not atomic, so other clients see parts of the tree until DeleteAll returns. It also deletes whatever
 // they create below the path while it runs, including ephemeral nodes and lock contenders, whose holds are then lost.
 // If DeleteAll returns nil, there was a moment during the call at which no node was left, even though one may have been
-// created since.
-// As long as another client keeps creating nodes below the path, DeleteAll continues until ctx is done.
+// created since. As long as another client keeps creating nodes below the path, DeleteAll continues until ctx is done.
 //
 // A delete whose reply is lost is sent again, in the next session if necessary. A server that hangs may execute the
 // first request late and delete a node that has since been created at the same path, unless that node has children.

@@ -281,12 +281,12 @@ func TestNew_BadOptions(t *testing.T) {
 	_, err := zkprom.New(zkprom.WithMaxNames(0), zkprom.WithAcquireBuckets(), zkprom.WithHoldBuckets(1, 1),
 		zkprom.WithRequestBuckets(2, 1))
 	require.ErrorContains(t, err, "0 names: want 1 or more")
-	require.ErrorContains(t, err, "acquire buckets: want one bound or more")
-	require.ErrorContains(t, err, "hold buckets [1 1]: want bounds that grow")
-	require.ErrorContains(t, err, "request buckets [2 1]: want bounds that grow")
+	require.ErrorContains(t, err, "acquire buckets: want at least one bound")
+	require.ErrorContains(t, err, "hold buckets [1 1]: want increasing bounds")
+	require.ErrorContains(t, err, "request buckets [2 1]: want increasing bounds")
 	_, err = zkprom.New(nil, zkprom.WithHoldBuckets(math.NaN()))
 	require.ErrorContains(t, err, "option 0 is nil")
-	require.ErrorContains(t, err, "hold buckets [NaN]: want bounds that grow")
+	require.ErrorContains(t, err, "hold buckets [NaN]: want increasing bounds")
 	_, err = zkprom.New(zkprom.WithAcquireBuckets(1, 2), zkprom.WithHoldBuckets(1), zkprom.WithRequestBuckets(.1))
 	require.NoError(t, err)
 }

@@ -66,11 +66,11 @@ func WithRequestBuckets(bounds ...float64) Option {
 
 func setBuckets(of string, to *[]float64, bounds []float64) error {
 	if len(bounds) == 0 {
-		return fmt.Errorf("%s buckets: want one bound or more", of)
+		return fmt.Errorf("%s buckets: want at least one bound", of)
 	}
 	for i := range bounds {
 		if math.IsNaN(bounds[i]) || i > 0 && bounds[i-1] >= bounds[i] {
-			return fmt.Errorf("%s buckets %v: want bounds that grow", of, bounds)
+			return fmt.Errorf("%s buckets %v: want increasing bounds", of, bounds)
 		}
 	}
 	*to = append([]float64(nil), bounds...)

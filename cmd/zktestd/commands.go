@@ -46,7 +46,7 @@ var commands []command
 
 func init() { // in init, because help lists the commands
 	commands = []command{
-		{"stop", "[LABEL|FRONT]", "refuse connections and end those there are; data and sessions stay", stop},
+		{"stop", "[LABEL|FRONT]", "refuse connections and close existing ones; data and sessions remain", stop},
 		{
 			"start", "[LABEL|FRONT]", "listen again, on the same port; without an argument, every session gets its full timeout",
 			startAgain,
@@ -54,7 +54,7 @@ func init() { // in init, because help lists the commands
 		{"restart", "", "stop and start", restart},
 		{"listen", "LABEL [ADDRESS]", "open another address; faults find its clients by the label", listen},
 		{
-			"isolate", "FRONT", "cut a front off from the others: it serves no more, or reads to clients that accept that",
+			"isolate", "FRONT", "cut a front off from the others: it stops serving, except reads to clients that accept that",
 			fronted((*zktest.Front).Isolate),
 		},
 		{"rejoin", "FRONT", "end isolate", fronted((*zktest.Front).Rejoin)},
@@ -63,12 +63,12 @@ func init() { // in init, because help lists the commands
 		{"freeze", "", "accept connections but answer nothing, like a stopped process", freeze},
 		{"thaw", "", "end freeze", thaw},
 		{"expire", "WHO", "end sessions now: a session's id, a label, or all", expire},
-		{"cut", "[WHO]", "close connections at once; what is queued for them is lost", cut},
-		{"stall", "[WHO] [DIRECTION]", "swallow what is sent: to-server, from-server or both", stall},
+		{"cut", "[WHO]", "close connections immediately; what is queued for them is lost", cut},
+		{"stall", "[WHO] [DIRECTION]", "discard what is sent: to-server, from-server or both", stall},
 		{"heal", "[WHO]", "end stall", aimed((*zktest.Server).Heal)},
-		{"latency", "DURATION", "make every request wait before it is served", slow((*zktest.Server).SetLatency)},
-		{"write-latency", "DURATION", "make writes wait longer still", slow((*zktest.Server).SetWriteLatency)},
-		{"refuse", "[LABEL]", "close new connections at once", barring((*zktest.Server).Refuse)},
+		{"latency", "DURATION", "delay every request before it is served", slow((*zktest.Server).SetLatency)},
+		{"write-latency", "DURATION", "delay writes further", slow((*zktest.Server).SetWriteLatency)},
+		{"refuse", "[LABEL]", "close new connections immediately", barring((*zktest.Server).Refuse)},
 		{"accept", "[LABEL]", "end refuse", barring((*zktest.Server).Accept)},
 
 		{
@@ -101,8 +101,8 @@ func init() { // in init, because help lists the commands
 
 		{"sessions", "", "list the live sessions with their nodes", sessions},
 		{"watchers", "PATH", "list the sessions that watch a path", watchers},
-		{"history", "[NUMBER]", "list the newest transactions; without a number, the 65,536 that are kept", history},
-		{"violations", "", "list what the server found wrong", violations},
+		{"history", "[NUMBER]", "list the latest transactions; without a number, the 65,536 that are kept", history},
+		{"violations", "", "list the violations that the server has found", violations},
 		{"addresses", "", "list the addresses", addresses},
 		{"help", "", "list the commands", help},
 		{"quit", "", "end", quit},

@@ -258,7 +258,7 @@ func (d *daemon) converse(in io.Reader, out io.Writer) (failed bool) {
 	}
 	if err := lines.Err(); err != nil {
 		if errors.Is(err, bufio.ErrTooLong) {
-			err = fmt.Errorf("a command has more than %d bytes, and no other can follow it", longestLine)
+			err = fmt.Errorf("a command exceeds %d bytes, and no other command can follow it", longestLine)
 		}
 		_, _ = fmt.Fprintf(out, "error: %v\n", err) // the conversation ends either way
 		return true

@@ -22,7 +22,7 @@ func listen(c *call) error {
 	label := c.args[0]
 	_, err := strconv.ParseInt(label, 0, 64)
 	if _, taken := directions[label]; err == nil || taken || label == "all" || label == "" {
-		return fmt.Errorf("label %q: want a name that is no number, no direction of stall, and not all", label)
+		return fmt.Errorf("label %q: want a name other than all, a number, or a direction of stall", label)
 	}
 	x, err := c.listen(label, c.arg(1, "127.0.0.1:0"))
 	if err == nil {

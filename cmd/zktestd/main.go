@@ -115,7 +115,7 @@ func parse(args []string, out io.Writer) (config, error) {
 	flags.BoolVar(&c.ttl, "ttl", false, "allow nodes with a time to live")
 	flags.IntVar(&c.fronts, "fronts", 1, "`number` of addresses, which clients see as an ensemble")
 	flags.IntVar(&c.maxBuffer, "max-buffer", 0, "longest request in `bytes`, as jute.maxbuffer; 0 is ZooKeeper's own")
-	flags.BoolVar(&c.quotas, "quotas", false, "refuse what exceeds a hard limit below /zookeeper/quota")
+	flags.BoolVar(&c.quotas, "quotas", false, "reject requests that exceed a hard limit below /zookeeper/quota")
 	flags.BoolVar(&c.reconfig, "reconfig", false, "allow the operation reconfig, which needs -fronts")
 	flags.StringVar(&c.sasl, "sasl", "", "`user:password` that may log in with SASL DIGEST-MD5")
 	flags.StringVar(&c.super, "super", "", "`user:password` that may do everything")

@@ -264,7 +264,7 @@ func TestBadLines_AreExplained(t *testing.T) {
 func TestLongLine_IsExplained(t *testing.T) {
 	var out strings.Builder
 	assert.True(t, new(daemon).converse(strings.NewReader(strings.Repeat("x", longestLine+1)), &out))
-	assert.Equal(t, "error: a command has more than 8388608 bytes, and no other can follow it\n", out.String())
+	assert.Equal(t, "error: a command exceeds 8388608 bytes, and no other command can follow it\n", out.String())
 }
 
 func TestNodes(t *testing.T) {
@@ -394,7 +394,7 @@ func TestRules(t *testing.T) {
 	assert.Equal(t, "count setData times=all", list[4]["asked"])
 	assert.InDelta(t, 3, list[4]["hits"], 0)
 	assert.Equal(t, false, list[4]["done"])
-	p.fails("await 5 1ms", "rule 5 has hit 3 times in 1ms: with times=all it is never done")
+	p.fails("await 5 1ms", "rule 5 has matched 3 times in 1ms: with times=all, it never ends")
 	p.do("remove 5")
 	p.do("await 5")
 	p.do("ignore")

@@ -204,9 +204,9 @@ func await(c *call) error {
 		}
 		return nil
 	case <-late.C:
-		err := fmt.Errorf("rule %s has hit %d times in %v", c.args[0], r.Hits(), limit)
+		err := fmt.Errorf("rule %s has matched %d times in %v", c.args[0], r.Hits(), limit)
 		if r.times < 0 {
-			err = fmt.Errorf("%w: with times=all it is never done", err)
+			err = fmt.Errorf("%w: with times=all, it never ends", err)
 		}
 		return err
 	case <-c.quit:

@@ -86,7 +86,7 @@ func (c *Client) Close() error {
 		c.gone.Store(true)
 		return nil
 	}
-	c.core.close(c.core.farewell)
+	c.core.close(context.Background())
 	return nil
 }
 

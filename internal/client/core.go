@@ -82,7 +82,7 @@ func (c *core) close(patience context.Context) {
 	last.Err = nil
 	c.transit(closed, last, "reason", zkrecipes.LossClosed.String())()
 	c.stop()
-	defer context.AfterFunc(patience, func() { // the session has been told to end, and the request sent
+	defer context.AfterFunc(patience, func() { // by now the request to close the session has been sent
 		c.hurry()
 		s.Drop()
 	})()

@@ -44,7 +44,7 @@ func nodesToWrite(t *testing.T, srv *zktest.Server) {
 }
 
 // The reply is lost, and the check afterwards fails. The outcome is then unknown: it must be taken neither for success
-// nor for a refusal, although the error says what the check was told.
+// nor for a refusal, even though the error quotes the answer to the check.
 func TestWrites_ReplyLostAndTheLookFails_AreUnknown(t *testing.T) {
 	for op, write := range writes {
 		for _, looks := range [][]zktest.Op{{zktest.OpSync, zktest.OpMulti}, {zktest.OpExists, zktest.OpGetData}} {

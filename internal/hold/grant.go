@@ -156,7 +156,8 @@ func (g *Grant) proveAndRegister(ctx context.Context, turn *Turn) error {
 	s, lossOnSuspend := g.Node.Session, turn.Config.LossOnSuspend
 	for {
 		err, waited := s.Err(), !s.Proven()
-		if err == nil && waited { // otherwise it might wait after all, unnoticed
+		// Prove looks at the clock again. If it were called in any case, it might wait although waited is false.
+		if err == nil && waited {
 			err = s.Prove(ctx)
 		}
 		if err != nil {

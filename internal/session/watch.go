@@ -183,7 +183,7 @@ func (w *watches) covers(path string) bool {
 	return slices.ContainsFunc(keysOf(path), func(key watchKey) bool { return w.set[key] != nil })
 }
 
-// lacks reports whether there is no watch on an absolute path.
+// lacks reports whether an absolute path has no watch of any kind.
 func (w *watches) lacks(path string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -27,9 +27,9 @@ type doubleConfig struct{ recipe.Config }
 // doesn't have to be unique. If the data is text, it is also the [zkrecipes.Participant]'s Name.
 func WithData(data []byte) DoubleOption { return recipe.Data[*doubleConfig](data) }
 
-// WithTracerName sets the name that identifies the double barrier in metrics and traces; the default is no name. A name
-// is at most 100 bytes long and isn't sent to ZooKeeper. Use only a few different names, because each one has its own
-// metrics.
+// WithTracerName sets the name that identifies the double barrier in metrics and traces. By default, the double barrier
+// is unnamed. A name is at most 100 bytes long and isn't sent to ZooKeeper. Use only a few different names, because
+// each one has its own metrics.
 func WithTracerName(name string) DoubleOption { return recipe.TracerName[*doubleConfig](name) }
 
 // NewDouble returns the double barrier for n members at path. All clients must use the same n. NewDouble doesn't send

@@ -79,9 +79,9 @@ func WithLayout(l Layout) Option {
 	}
 }
 
-// WithTracerName sets the name that identifies the election in metrics and traces; the default is no name. A name is at
-// most 100 bytes long and isn't sent to ZooKeeper. Use only a few different names, because each one has its own
-// metrics.
+// WithTracerName sets the name that identifies the election in metrics and traces. By default, the election is unnamed.
+// A name is at most 100 bytes long and isn't sent to ZooKeeper. Use only a few different names, because each one has
+// its own metrics.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
 // WithKazoo makes the election take kazoo's contenders into account, so that Python programs can share it. The option

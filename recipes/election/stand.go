@@ -30,7 +30,7 @@ func WithStandBack() Option {
 // leads, whichever of these happens:
 //
 //   - The candidate is granted while the request reaches it, because the leader has released or died. Acquire then
-//     returns the hold or, if it was told to rejoin first, gives it up and removes the node. Either way there is one
+//     returns the hold or, if rejoin was called first, gives it up and removes the node. Either way there is one
 //     hold or none. If the candidate leads, the appointed one has lost a round.
 //   - The appointed candidate leaves, before or after others have stood back. They are behind its former place, and the
 //     next one leads.

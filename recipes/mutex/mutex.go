@@ -31,9 +31,9 @@ func WithData(data []byte) Option { return recipe.Data[*config](data) }
 // and survives the disconnect if the client reconnects in time.
 func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
-// WithTracerName sets the name that identifies the mutex in metrics and traces; the default is no name. A name is at
-// most 100 bytes long and isn't sent to ZooKeeper. Use only a few different names, because each one has its own
-// metrics.
+// WithTracerName sets the name that identifies the mutex in metrics and traces. By default, the mutex is unnamed. A
+// name is at most 100 bytes long and isn't sent to ZooKeeper. Use only a few different names, because each one has its
+// own metrics.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
 // WithReentrance lets calls on this Mutex nest. If a call's context is derived from a live hold that the same client

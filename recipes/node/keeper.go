@@ -133,7 +133,7 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 		k.doubt = true // until there is an answer
 		_, czxid, err := k.session.MultiZxid(ctx, ops...)
 		err = k.hangups.Judge(len(data), err)
-		// A server that does not tell the czxid leaves the same doubt as a lost reply.
+		// If the answer lacks the czxid, the doubt is the same as after a lost reply.
 		k.doubt = doubted || errors.Is(err, zkrecipes.ErrUnknownOutcome) || err == nil && czxid == 0
 		switch {
 		case err == nil && czxid == 0:

@@ -60,9 +60,9 @@ func WithLimitNode(path string) Option {
 	}
 }
 
-// WithTracerName sets the name that identifies the semaphore in metrics and traces; the default is no name. A name is
-// at most 100 bytes long and isn't sent to ZooKeeper. Use only a few different names, because each one has its own
-// metrics.
+// WithTracerName sets the name that identifies the semaphore in metrics and traces. By default, the semaphore is
+// unnamed. A name is at most 100 bytes long and isn't sent to ZooKeeper. Use only a few different names, because each
+// one has its own metrics.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
 // WithKazoo gives the semaphore kazoo's layout, so that Python programs can share it unchanged. The option is off by

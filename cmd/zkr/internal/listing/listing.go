@@ -23,9 +23,8 @@ type Listing struct {
 	said string // error of the last attempt
 }
 
-// Run lists the program while its check passes, and removes it once the check has failed often enough, until ctx ends.
-// When Run returns, the program is no longer listed, unless no server could be reached within Farewell, or before
-// patience ended.
+// Run lists the program while its check passes, and removes it once the check has failed often enough, until ctx is
+// done. Run then removes the program, unless it cannot reach a server within Farewell, or before patience is done.
 func (l *Listing) Run(ctx, patience context.Context) {
 	var at *attempt
 	defer func() { l.takeOut(patience, at) }()

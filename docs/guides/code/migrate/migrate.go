@@ -118,7 +118,7 @@ func FollowBesideLibkv(ctx context.Context, client *conn.Client, announce func(l
 		case node.Exists:
 			announce(string(node.Data)) // the last leader: libkv leaves the name when a leader stops
 		default:
-			announce("nobody") // without the parent there is no candidate
+			announce("nobody") // the parent is gone, and all candidates with it
 		}
 	}
 	return nil
