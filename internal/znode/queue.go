@@ -54,9 +54,8 @@ type Entry struct {
 	Rule Rule
 	As   string // the name of the recipe in traces
 	// Joined, if not nil, is called for each contender that [Queue.Acquire] creates for the caller, with its path and a
-	// function that makes the caller leave the queue, unless it is granted first, and join it again at the tail. The
-	// function reports false if the contender has left already.
-	Joined func(path string, rejoin func() bool)
+	// function that makes the caller leave the queue, unless it is granted first, and join it again at the tail.
+	Joined func(path string, rejoin func())
 }
 
 // New returns the queue under path. Contenders of the given kinds take part in its order, as do kazoo's counterparts of
@@ -276,12 +275,8 @@ func (q *Queue) acquireOrRejoin(
 	}
 	waiting, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
-	left := func() bool { return errors.Is(context.Cause(waiting), errRejoin) }
-	h, err := q.acquire(waiting, s, e, a, true, func() bool {
-		leave(errRejoin)
-		return left()
-	})
-	if err != nil && left() {
+	h, err := q.acquire(waiting, s, e, a, true, func() { leave(errRejoin) })
+	if err != nil && errors.Is(context.Cause(waiting), errRejoin) {
 		return nil, ephemeral.ErrGone
 	}
 	return h, err
@@ -289,7 +284,7 @@ func (q *Queue) acquireOrRejoin(
 
 // acquire is one acquisition in one session. rejoin is for e.Joined.
 func (q *Queue) acquire(
-	ctx context.Context, s *session.Session, e Entry, a *hold.Attempt, waits bool, rejoin func() bool,
+	ctx context.Context, s *session.Session, e Entry, a *hold.Attempt, waits bool, rejoin func(),
 ) (*zkrecipes.Hold, error) {
 	shortcut := q.sharedIn(s).shortcut
 	vacancy := shortcut.take()

@@ -261,6 +261,26 @@ func TestAppoint_SameCandidateByTheNextLeader(t *testing.T) {
 	}, "b", "c")
 }
 
+// The leader changes its mind while it waits for candidates that do not stand back. Its two calls must not replace
+// each other's appointments forever.
+func TestAppoint_AnotherWhileOneWaits(t *testing.T) {
+	convene(t, func(p *parliament) {
+		written := p.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "-next$", Times: -1},
+			zktest.Proceed())
+		ctx, cancel := context.WithTimeout(p.Context(), time.Minute)
+		defer cancel()
+		failed := make(chan error, 2)
+		for _, name := range []string{"c", "d"} {
+			to := p.find(name)
+			go func() { failed <- p.elections["a"].Appoint(ctx, p.term, to) }()
+			synctest.Wait()
+		}
+		require.ErrorIs(p, <-failed, context.DeadlineExceeded)
+		require.ErrorIs(p, <-failed, context.DeadlineExceeded)
+		require.LessOrEqual(p, written.Hits(), 3)
+	}, "b", "c")
+}
+
 // A candidate that could not read whether it is asked tries again. It used to keep its place for the rest of its
 // campaign.
 func TestStandBack_ReadFails(t *testing.T) {
