@@ -54,10 +54,10 @@ func New(connect string, opts ...Option) (*Client, error) {
 }
 
 // Dial is like [New], but waits for the first session, as [Client.Ready] does. ctx bounds only this wait, not the life
-// of the client. If Dial fails, nothing is left behind, except perhaps a session that a server grants as ctx ends, which
-// lasts until it expires. A log handler that blocks may delay the failure by a second. Unlike New, Dial also fails if,
-// for 5 seconds, name servers report that none of the names in the connect string exist, because that is more often a
-// typo than an outage. If the name servers themselves fail, Dial keeps waiting.
+// of the client. If Dial fails, nothing is left behind, except perhaps a session that a server grants as ctx ends,
+// which lasts until it expires. A log handler that blocks may delay the failure by a second. Unlike New, Dial also
+// fails if, for 5 seconds, name servers report that none of the names in the connect string exist, because that is more
+// often a typo than an outage. If the name servers themselves fail, Dial keeps waiting.
 //
 // Errors: those of New, or that no name exists, before sending any request; [zkrecipes.ErrAuthFailed]; or ctx's cause,
 // with the reason why the last server did not grant a session.

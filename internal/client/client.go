@@ -86,7 +86,7 @@ func (c *Client) Close() error {
 		c.gone.Store(true)
 		return nil
 	}
-	c.core.close(context.Background())
+	c.core.close(c.core.farewell)
 	return nil
 }
 
