@@ -14,14 +14,21 @@ set -m
 trap 'kill -TERM -- "${runs[@]/#/-}" 2>/dev/null; exit 130' INT TERM HUP
 gotestsum=$(go tool -modfile=tools/go.mod -n gotestsum) || exit
 
-status=0 n=0 runs=()
+n=0 runs=() broken=()
 for run; do
+  ((++n))
   read -ra words <<<"$run"
   printf '== %s\n' "$run"
-  "$gotestsum" --format=pkgname --hide-summary=all --jsonfile="$events/$((++n)).json" --raw-command -- \
-    go -C "${words[0]}" test -json -vet=off -timeout=30m "${words[@]:1}" </dev/null & # ten minutes are too few on a busy machine
+  "$gotestsum" --format=pkgname --hide-summary=all --jsonfile="$events/$n.json" --raw-command -- \
+    go -C "${words[0]}" test -json -vet=off -timeout=30m "${words[@]:1}" \
+    </dev/null 2> >(tee "$events/$n.err" >&2) & # ten minutes are too few on a busy machine
   runs+=($!)
 done
-for run in "${runs[@]}"; do wait "$run" || status=1; done
-go run ./internal/testkit/testsum "$events"/*.json || status=1
-exit "$status"
+for i in "${!runs[@]}"; do
+  wait "${runs[i]}" || broken+=("go -C ${*:i+1:1}: exit status $?"$'\n'"$(tail "$events/$((i + 1)).err")")
+done
+go run ./internal/testkit/testsum "$events"/*.json || exit
+((${#broken[@]} == 0)) && exit
+printf '\nno test failed, but go test did:\n'
+printf '%s\n' "${broken[@]}"
+exit 1
