@@ -340,9 +340,10 @@ func TestRelease_Signal_EndsTheWait(t *testing.T) {
 		z := start(t, srv, "a", verb, "--session-timeout=40", path, "--", "sh", "-c",
 			"while ! test -e "+file+"; do sleep 0.02; done; exit 3")
 		z.until(t, "started")
-		srv.Stall(zktest.Label("a"), zktest.Both)
+		srv.Stall(zktest.Label("a"), zktest.FromServer)
 		require.NoError(t, os.WriteFile(file, nil, 0o600))
 		z.until(t, "exited")
+		eventually(t, "zkr waits for the answer", func() bool { return len(srv.Children(path)) == 0 })
 		assert.Equal(t, 3, z.after(t, syscall.SIGTERM), z.err.String())
 		assert.Contains(t, z.until(t, "unknown")["reason"], "stopped by signal terminated")
 	}
