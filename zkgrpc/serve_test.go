@@ -201,6 +201,7 @@ func TestServe_ServerEndsByItself(t *testing.T) {
 		s.Stop()
 		i := orders("a", 1)
 		require.ErrorIs(t, zkgrpc.Serve(t.Context(), s, w.listen(i), open(t, w.server), i), grpc.ErrServerStopped)
+		synctest.Wait() // if the node was created, it is deleted in the background
 		require.False(t, w.srv.Exists(root+"/orders/a"))
 	})
 }
