@@ -146,6 +146,7 @@ func TestTracer_Loss_IsAnError(t *testing.T) {
 		w := newWorld(t)
 		h, err := w.mutex(t).Lock(t.Context())
 		require.NoError(t, err)
+		synctest.Wait()                              // the watch is set
 		w.srv.LoseWatch(zktest.Label("a"), h.Path()) // or the server may report the deletion first
 		w.srv.Expire(w.srv.SessionOf("a"))
 		<-h.Done()
