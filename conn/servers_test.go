@@ -208,6 +208,9 @@ func tracking(t *testing.T, srv *zktest.Server, opts ...conn.Option) *conn.Clien
 	return c
 }
 
+// long is a session timeout for tests with many clients, which then send few pings.
+const long = 40 * time.Second
+
 // lock acquires a lock.
 func lock(t *testing.T, c *conn.Client) *zkrecipes.Hold {
 	t.Helper()
@@ -309,7 +312,8 @@ func TestRebalance_RollingRestart_ClientsAreSpreadAgain(t *testing.T) {
 		var clients []*conn.Client
 		var holds []*zkrecipes.Hold
 		for i := range 60 {
-			c := trial.DialTo(t, srv.Addrs(), conn.WithDialer(srv.DialAs(trial.Label)), conn.WithRebalance(10*time.Minute))
+			c := trial.DialTo(t, srv.Addrs(), conn.WithDialer(srv.DialAs(trial.Label)), conn.WithRebalance(10*time.Minute),
+				conn.WithSessionTimeout(long))
 			m, err := mutex.New(c, fmt.Sprintf("/lock%d", i))
 			require.NoError(t, err)
 			hold, err := m.Lock(t.Context())
@@ -489,7 +493,7 @@ func TestRebalance_EnsembleChanges_ClientsMove(t *testing.T) {
 		var holds []*zkrecipes.Hold
 		connects := make([]int, 60)
 		for i := range connects {
-			c := tracking(t, srv, conn.WithRebalance(3*time.Minute),
+			c := tracking(t, srv, conn.WithRebalance(3*time.Minute), conn.WithSessionTimeout(long),
 				conn.WithTracer(&zkrecipes.Tracer{State: func(c zkrecipes.StateChange) {
 					if c.To == zkrecipes.Connected {
 						connects[i]++

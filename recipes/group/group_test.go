@@ -834,7 +834,7 @@ func TestWatch_Settle_SparesReadings(t *testing.T) {
 // The members change faster than they can be read. Changes are still reported in time, and as current only if nothing
 // has changed since the read.
 func TestWatch_Settle_BusyGroup(t *testing.T) {
-	const quiet, most, roundTrip, busy = time.Second, 5 * time.Second, 20 * time.Millisecond, time.Minute
+	const quiet, most, roundTrip, busy = time.Second, 5 * time.Second, 20 * time.Millisecond, 30 * time.Second
 	const bound = most + quiet/4 + 3*roundTrip
 	for _, every := range []time.Duration{5 * time.Millisecond, 100 * time.Millisecond} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -904,7 +904,7 @@ func TestWatch_Settle_ConnectedAgain(t *testing.T) {
 		for _, putOff := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s lost, put off %v", name, putOff), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, srv *zktest.Server) {
-					const quiet, members = time.Hour, 100
+					const quiet, members = 10 * time.Minute, 100
 					joined(t, srv, "a")
 					for i := range members {
 						create(t, srv, fmt.Sprintf("%s/m%d", path, i), nil)

@@ -84,6 +84,7 @@ func TestRelease_WakesTheNextAlone(t *testing.T) {
 // The test logs what a contended section costs the server, by kind of request, and how many sections fit into a round
 // trip. It bounds the sum of the requests.
 func TestLock_Contended_RequestsOfASection(t *testing.T) {
+	span := time.Duration(bubble.Rounds(2000)) * time.Millisecond
 	for _, way := range handOvers {
 		for _, crowd := range []struct{ clients, callers int }{{2, 1}, {4, 1}, {8, 1}, {16, 1}, {1, 16}} {
 			name := fmt.Sprintf("%s, %d clients × %d callers", way.name, crowd.clients, crowd.callers)
@@ -112,10 +113,10 @@ func TestLock_Contended_RequestsOfASection(t *testing.T) {
 							}()
 						}
 					}
-					time.Sleep(time.Second) // the shortcuts are in use
+					time.Sleep(span / 2) // the shortcuts are in use
 					synctest.Wait()
 					before := sections.Load()
-					kinds := count(srv, func(q zktest.Request) zktest.Op { return q.Op }, func() { time.Sleep(2 * time.Second) })
+					kinds := count(srv, func(q zktest.Request) zktest.Op { return q.Op }, func() { time.Sleep(span) })
 					n := float64(sections.Load() - before)
 					close(over)
 					time.Sleep(time.Second)
@@ -127,7 +128,7 @@ func TestLock_Contended_RequestsOfASection(t *testing.T) {
 						list = append(list, fmt.Sprintf("%.2f %v", float64(kinds[op])/n, op))
 					}
 					t.Logf("%s: %.2f requests: %s; %.2f sections in a round trip",
-						name, float64(sum)/n, strings.Join(list, ", "), n/2000)
+						name, float64(sum)/n, strings.Join(list, ", "), n/float64(span/time.Millisecond))
 					require.LessOrEqual(t, float64(sum)/n, way.requests)
 				})
 			})

@@ -93,7 +93,7 @@ func live(t *testing.T, srv *zktest.Server, m zktest.Match, blow zktest.Action) 
 // must exist with the data that was set last.
 func TestRandom(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(30) {
+	for seed := range uint64(bubble.Rounds(30)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(t *testing.T, srv *zktest.Server) { storm(t, srv, rand.New(rand.NewPCG(seed, 0))) })

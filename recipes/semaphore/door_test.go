@@ -606,8 +606,8 @@ func TestAcquire_EventWithoutADepartureAtTheDoor_KeepsThePlace(t *testing.T) {
 // The node of the door takes up room in the transaction that creates the leases.
 func TestAcquire_JustFits_HoweverTheDoorIsPassed(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		bad := 0
-		for size := (1<<20-4<<10)/2 - 260; size < (1<<20-4<<10)/2-100; size += 4 {
+		bad, step := 0, 20/bubble.Rounds(5)
+		for size := (1<<20-4<<10)/2 - 260; size < (1<<20-4<<10)/2-100; size += step {
 			s := newSemaphore(t, a, 2, semaphore.WithData(make([]byte, size)))
 			h, err := s.Acquire(t.Context(), 2)
 			if err != nil {

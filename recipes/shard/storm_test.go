@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	runs    = flag.Int("runs", 60, "random runs of TestStorm")
+	runs    = flag.Int("runs", bubble.Rounds(60), "random runs of TestStorm")
 	seed    = flag.Uint64("seed", 1, "seed of the first of them")
 	verbose = flag.Bool("storm", false, "log every fault of the random runs")
 )

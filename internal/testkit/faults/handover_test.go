@@ -24,7 +24,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-var grants = flag.Int("grants", 4000, "grants of each kind of crowd in TestHandOver")
+var grants = flag.Int("grants", bubble.Rounds(4000), "grants of each kind of crowd in TestHandOver")
 
 // crowd is the queue of a relay.
 type crowd struct {

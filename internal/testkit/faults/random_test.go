@@ -10,13 +10,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 )
 
 var (
 	seeds = flag.String("seeds", "",
 		`seeds of the random schedules, as "from-to" or one; default as many as -hours asks for`)
 	verbose = flag.Bool("storm", false, "log every fault of the random schedules")
-	hours   = flag.Int("hours", defaultHours, "virtual hours of random schedules, besides the two days of TestDay")
+	hours   = flag.Int("hours", bubble.Rounds(35), "virtual hours of random schedules, besides the two days of TestDay")
 )
 
 // TestMain lets the heap grow, because the tests open thousands of connections with large buffers.
@@ -56,7 +58,7 @@ func TestDay(t *testing.T) {
 	for _, name := range []string{"mutex", "latch"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			runRandom(t, named(name), 1, 5, dayLength, cutsOnly)
+			runRandom(t, named(name), 1, 5, time.Duration(bubble.Rounds(24))*time.Hour, cutsOnly)
 		})
 	}
 }
