@@ -366,7 +366,10 @@ func TestStop_WaitsForTheProgramAndKillsItIfAsked(t *testing.T) {
 		return strings.Contains(z.err.String(), "second interrupt")
 	})
 	assert.Equal(t, 137, z.status(t))
-	assert.Equal(t, []string{"kill", "exited", "released"}, z.rest(t))
+	seen := z.rest(t)
+	require.Len(t, seen, 3)
+	assert.Equal(t, []string{"kill", "exited"}, seen[:2])
+	assert.Contains(t, []string{"released", "unknown"}, seen[2], "a late interrupt ends the wait for the release")
 }
 
 func TestForward_PassesSignalsOn(t *testing.T) {
