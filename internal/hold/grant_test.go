@@ -483,7 +483,7 @@ func TestGive_MadeAgainBeforeTheProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		n := contender(t, bubble.Dial(t, srv, "a"))
-		time.Sleep(time.Minute)
+		time.Sleep(90 * time.Second) // each minute, the server deletes empty containers
 		turn := Turn{Node: n, Token: 1, Since: n.Session.NextConnection()}
 		require.NoError(t, srv.Delete(n.Paths[0]))
 		_, err := srv.Create(n.Paths[0], nil, zktest.Persistent)
