@@ -27,8 +27,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/liveness"
 )
 
-// Owner is what a session needs from its client. Its lock may be taken while the lifetime holds its own.
-type Owner interface {
+// Client is the part of a client that its sessions use. Its lock may be taken while the lifetime holds its own.
+type Client interface {
 	// Start runs f with ctx on a goroutine that the client waits for when it is closed. It reports false once it is
 	// closed.
 	Start(ctx context.Context, f func(context.Context)) bool
@@ -42,9 +42,9 @@ type Owner interface {
 	Down(Report) (log func())
 	// Ended records that the session has ended. The next one may open once Done is closed, which happens after this call.
 	Ended(why *zkrecipes.LostError, last Report)
-	// InTheWay returns why the client is not connected, or nil if it is. It may be called with or without the lifetime's
-	// lock held.
-	InTheWay() error
+	// WhyDisconnected returns why the client is not connected, or nil if it is. It may be called with or without the
+	// lifetime's lock held.
+	WhyDisconnected() error
 }
 
 // Listener receives what a session learns that does not affect its own life.
@@ -65,7 +65,7 @@ type Listener interface {
 
 // Lifetime is one ZooKeeper session: it connects to one server after another, keeps the proof fresh, and ends forever.
 type Lifetime struct {
-	owner    Owner
+	client   Client
 	listener Listener
 	ensemble *Ensemble
 	opts     *Config
@@ -101,9 +101,9 @@ type Lifetime struct {
 }
 
 // New returns a session that Run connects. zxid is the latest one seen in the previous session.
-func New(ctx context.Context, owner Owner, listener Listener, ensemble *Ensemble, zxid int64) *Lifetime {
+func New(ctx context.Context, client Client, listener Listener, ensemble *Ensemble, zxid int64) *Lifetime {
 	l := &Lifetime{
-		owner:     owner,
+		client:    client,
 		listener:  listener,
 		ensemble:  ensemble,
 		opts:      ensemble.opts,
@@ -166,7 +166,7 @@ func (l *Lifetime) Err() error {
 // Go runs f on a goroutine that the session owns: ctx is canceled when the session ends, and Close waits for f. Once
 // the client is closed, it does not run f and reports false.
 func (l *Lifetime) Go(f func(ctx context.Context)) bool {
-	return l.owner.Start(l.ctx, f)
+	return l.client.Start(l.ctx, f)
 }
 
 // answered records an answer as proof. If the proof ran out before the answer arrived, the holds end first, so it does

@@ -50,7 +50,8 @@ func (l *Lifetime) collectIfDue(now time.Time) lossNotices {
 	if len(l.callbacks) == 0 || now.Before(until) {
 		return lossNotices{}
 	}
-	return l.collect(lost(zkrecipes.LossDeadline, until, l.owner.InTheWay()), func(*lossCallback) bool { return true })
+	why := l.client.WhyDisconnected()
+	return l.collect(lost(zkrecipes.LossDeadline, until, why), func(*lossCallback) bool { return true })
 }
 
 // lossNotices are the callbacks to call for one loss, once no lock is held.
@@ -101,7 +102,7 @@ func (d lossNotices) deliver() {
 	if !over {
 		return
 	}
-	l.owner.Ended(l.lost, last)
+	l.client.Ended(l.lost, last)
 	close(l.done)
 	l.stop()
 	l.listener.Over()
