@@ -193,8 +193,9 @@ func (c *Client) sessionFor(ctx context.Context, op, path string) (*session.Sess
 }
 
 // InSession calls f with the live session, and again with the next one if f failed because its session ended. The error
-// shows that by matching the loss. An answer from the server counts even if the session has since ended. A write in
-// doubt is not repeated: another session cannot determine whether it was applied.
+// shows that by matching the loss. An answer from the server counts even if the session has since ended. InSession does
+// not repeat a write in doubt, because another session cannot determine whether it was applied. Package record does,
+// where a second copy does no harm.
 //
 // Errors: an invalid path, immediately; those of f; ErrClosed, ErrAuthFailed or the cause of ctx, as errors of the
 // operation on the path.

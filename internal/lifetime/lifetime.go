@@ -11,6 +11,9 @@
 //   - The end of the holds: ValidUntil, computed from the answers (liveness.Proof).
 //   - The end of the session, besides the server's word: T after the latest answered request was sent
 //     (liveness.Step.Silent).
+//
+// An event passes from link.Connection.read through linkOwner.Event to Listener.Event, which is onEvent of package
+// session, and fires a session.Watch.
 package lifetime
 
 import (
@@ -136,8 +139,9 @@ func (l *Lifetime) Timeout() time.Duration {
 }
 
 // ValidUntil returns the time up to which the session is proven to be alive: until then no server has removed its
-// ephemeral nodes. It advances while servers answer, and it moves back while a server may be resuming the session
-// with a shorter timeout. The documentation of package conn explains what it depends on and does not cover.
+// ephemeral nodes. It advances while servers answer. It moves back while a server may be resuming the session with a
+// shorter timeout, and stays back if one has granted another timeout: a shorter one counts itself, a longer one
+// enlarges the margin. The documentation of package conn explains what it depends on and does not cover.
 func (l *Lifetime) ValidUntil() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,34 +173,6 @@ func (l *Lifetime) Go(f func(ctx context.Context)) bool {
 	return l.client.Start(l.ctx, f)
 }
 
-// answered records an answer as proof. If the proof ran out before the answer arrived, the holds end first, so it does
-// not matter whether the answer or the clock is checked first: a hold whose deadline has passed ends either way.
-func (l *Lifetime) answered(sent, at time.Time, by liveness.Witness) {
-	l.mu.Lock()
-	notices := l.collectIfDue(at)
-	l.upkeep.Answered(sent, at, by)
-	l.answer = Answer{at, at.Sub(sent)}
-	l.mu.Unlock()
-	notices.deliver()
-}
-
-// end ends the session; the first reason counts. All holds have ended before pending operations fail, and before
-// another session can exist.
-func (l *Lifetime) end(why *zkrecipes.LostError) {
-	l.mu.Lock()
-	if l.lost != nil {
-		l.mu.Unlock()
-		return
-	}
-	l.lost = why
-	notices := l.collect(why, func(*lossCallback) bool { return true })
-	l.mu.Unlock()
-	notices.deliver()
-}
-
-// Close ends the session because the client is being closed.
-func (l *Lifetime) Close() { l.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed)) }
-
 // Drop closes the connection of a session that has ended, whether or not the server has said that it knows.
 func (l *Lifetime) Drop() {
 	l.mu.Lock()
@@ -216,9 +192,6 @@ func (l *Lifetime) Live() bool {
 
 // Context returns a context that is canceled when the session ends.
 func (l *Lifetime) Context() context.Context { return l.ctx }
-
-// Expired records that a server has answered that the session has expired.
-func (l *Lifetime) Expired(err error) { l.end(lost(zkrecipes.LossExpired, time.Now(), err)) }
 
 // Ended reports whether the session has ended. Done may still be open then, while the loss is being reported.
 func (l *Lifetime) Ended() bool {

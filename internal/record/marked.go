@@ -113,9 +113,10 @@ func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]b
 // needed, in this order.
 //
 // If the marker has the number of the update, a copy was applied. If it has a different number, none had been applied
-// when the marker was read. If the node already had a different version before that, none ever can be. If the node
-// still has the version, only one of the copies can be. No read is too old: the session never reads anything older than
-// what it has read, and the server that refuses a copy because of its version has applied what changed the version.
+// when the marker was read. If the node already had a different version when it was read before the marker, none ever
+// can be. If the node still had the version, only one of the copies can be. No read is too old: the session never reads
+// anything older than what it has read, and the server that refuses a copy because of its version has applied what
+// changed the version.
 func (m *Marked) fate(ctx context.Context, s *session.Session, w *write, now session.Node) (fate, error) {
 	number, _, err := s.Get(ctx, m.marker.Paths[0])
 	switch {
