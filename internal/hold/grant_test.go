@@ -485,6 +485,8 @@ func TestGive_MadeAgainBeforeTheProof(t *testing.T) {
 		n := contender(t, bubble.Dial(t, srv, "a"))
 		time.Sleep(90 * time.Second) // each minute, the server deletes empty containers
 		turn := Turn{Node: n, Token: 1, Since: n.Session.NextConnection()}
+		// Otherwise the sync that Give causes could be answered before Give looks whether it must wait for a proof.
+		srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Delay(time.Second))
 		require.NoError(t, srv.Delete(n.Paths[0]))
 		_, err := srv.Create(n.Paths[0], nil, zktest.Persistent)
 		require.NoError(t, err)
