@@ -137,7 +137,7 @@ fuzz: ## run every fuzz target of the root module for FUZZTIME (20s)
 	done
 
 .PHONY: bench
-bench: ## benchmarks, COUNT (6) times, and the comparisons with Curator: locks, caches (needs a real ZooKeeper, Curator and kazoo)
+bench: ## benchmarks, COUNT (6) times, and the comparisons with Curator: locks, caches (needs a real ZooKeeper and Curator)
 	mkdir -p bin
 	go test -run '^$$' -bench . -benchmem -count $(COUNT) ./... | tee bin/bench.txt
 	$(TOOL) benchstat bin/bench.txt
