@@ -570,13 +570,13 @@ func TestGive_GoesOnWithTheWatchOfTheWaiter(t *testing.T) {
 	}
 }
 
-// turns is a place that counts how often it is handed over.
+// turns is a place that counts how often it is passed on.
 type turns int
 
-func (n *turns) HandOver() { *n++ }
+func (n *turns) PassOn() { *n++ }
 
 // TestRelease_TellsThatItWasOne: a hold that finds its deadline passed also removes its node, and so does one that is
-// released while its session reports a loss. Neither hands over its place.
+// released while its session reports a loss. Neither passes its place on.
 func TestRelease_TellsThatItWasOne(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(t *testing.T, h *zkrecipes.Hold, g *Grant)
