@@ -16,32 +16,25 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// client connects go-zookeeper to the server in memory, and waits for its session.
-func client(t *testing.T, s *zktest.Server, label string, timeout time.Duration) *zk.Conn {
-	t.Helper()
-	c, events, err := zk.Connect([]string{s.Addr()}, timeout, zk.WithDialer(s.DialTimeoutAs(label)),
-		zk.WithLogger(quiet{}), zk.WithMaxBufferSize(64<<10), zk.WithMaxConnBufferSize(64<<10))
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	for e := range events {
-		if e.State == zk.StateHasSession {
-			break
-		}
-	}
-	return c
-}
-
 var open = zk.WorldACL(zk.PermAll)
 
 func TestClient_CallsOfGoZookeeper_Work(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := zktest.Run(t, zktest.InMemory())
-		c := client(t, s, "a", 10*time.Second)
+		c, events, err := zk.Connect([]string{s.Addr()}, 10*time.Second, zk.WithDialer(s.DialTimeoutAs("a")),
+			zk.WithLogger(quiet{}), zk.WithMaxBufferSize(64<<10), zk.WithMaxConnBufferSize(64<<10))
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		for e := range events {
+			if e.State == zk.StateHasSession {
+				break
+			}
+		}
 
 		path, err := c.Create("/a", []byte("one"), 0, open)
 		require.NoError(t, err)
 		require.Equal(t, "/a", path)
-		data, stat, events, err := c.GetW("/a")
+		data, stat, changes, err := c.GetW("/a")
 		require.NoError(t, err)
 		require.Equal(t, "one", string(data))
 		require.Equal(t, stat.Czxid, stat.Mzxid)
@@ -49,7 +42,7 @@ func TestClient_CallsOfGoZookeeper_Work(t *testing.T) {
 		stat, err = c.Set("/a", []byte("two"), 0)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, stat.Version)
-		require.Equal(t, zk.EventNodeDataChanged, (<-events).Type)
+		require.Equal(t, zk.EventNodeDataChanged, (<-changes).Type)
 
 		_, err = c.CreateContainer("/locks", nil, zk.FlagContainer, open)
 		require.NoError(t, err)
