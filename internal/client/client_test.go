@@ -281,8 +281,7 @@ func TestClose_Concurrent_AllWait(t *testing.T) {
 func TestSub_Paths_AreBelowItsPrefixInBothDirections(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		for _, path := range []string{"/root", "/root/app", "/root/app/team"} {
-			_, err := srv.Create(path, nil, zktest.Persistent)
-			require.NoError(t, err)
+			trial.Create(t, srv, path, "")
 		}
 		c := trial.DialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.Dial))
 		app, err := c.Sub("/app")

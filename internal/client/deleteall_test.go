@@ -23,8 +23,7 @@ import (
 func grow(t *testing.T, srv *zktest.Server, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
-		_, err := srv.Create(path, nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, path, "")
 	}
 }
 

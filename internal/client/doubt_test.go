@@ -38,8 +38,7 @@ var writes = map[zktest.Op]func(ctx context.Context, c *conn.Client) error{
 func nodesToWrite(t *testing.T, srv *zktest.Server) {
 	t.Helper()
 	for _, path := range []string{"/set", "/setacl", "/delete"} {
-		_, err := srv.Create(path, nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, path, "")
 	}
 }
 

@@ -88,25 +88,6 @@ func TestCreate_SeveralInsteadOfOne(t *testing.T) {
 	})
 }
 
-// TestCreate_CallerGone: the caller gives up while the answer is in flight. The call returns at once, and the node is
-// removed.
-func TestCreate_CallerGone(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
-		answered := make(chan struct{})
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "member-"}, zktest.HoldReplyUntil(answered))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
-		_, err := p.Create(ctx, s, member, nil)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
-		require.Len(t, srv.Children(path), 1)
-		close(answered)
-		synctest.Wait()
-		require.Empty(t, srv.Children(path))
-	})
-}
-
 // noted records its calls.
 type noted []string
 
@@ -134,24 +115,6 @@ func TestRemove_Observer(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestRemove_NotAllowed: the caller gets the error. The removal continues, and completes once the server permits it.
-func TestRemove_NotAllowed(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
-		n, err := p.Create(t.Context(), s, member, nil)
-		require.NoError(t, err)
-		rule := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
-		n.Remove()
-		waiting, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		require.ErrorIs(t, n.WaitRemoved(waiting), zk.ErrNoAuth)
-		require.Len(t, srv.Children(path), 1)
-		rule.Remove()
-		time.Sleep(time.Minute)
-		require.Empty(t, srv.Children(path))
-		require.NoError(t, n.WaitRemoved(t.Context()))
-	})
 }
 
 // TestCreate_Refused: the caller gets the error, and nothing more is sent. The same holds if a parent cannot be

@@ -41,8 +41,7 @@ func TestReconnect_ManyWatchesAndWaitingWrites_NoWatchIsLost(t *testing.T) {
 		path := func(i int) string { return fmt.Sprintf("/%s-%d", strings.Repeat("x", 90), i) }
 		var set []*session.Watch
 		for i := range watches {
-			_, err := srv.Create(path(i), nil, zktest.Persistent)
-			require.NoError(t, err)
+			trial.Create(t, srv, path(i), "")
 			_, _, w, err := s.GetW(t.Context(), path(i))
 			require.NoError(t, err)
 			set = append(set, w)
@@ -142,25 +141,6 @@ func TestReconnect_ServerWiped_ANewSessionIsOpened(t *testing.T) {
 	})
 }
 
-// Without a server the session ends by the clock of the client.
-func TestReconnect_NoServer_SessionEndsATimeoutAfterTheNewestAnswer(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		c := trial.Dial(t, srv)
-		seen := trial.States(t, c)
-		s := trial.Live(t, c)
-		time.Sleep(time.Minute)
-		require.NoError(t, s.Sync(t.Context(), "/"))
-		heard := time.Now()
-		srv.Down()
-		<-s.Done()
-		require.Equal(t, trial.Timeout, time.Since(heard))
-		synctest.Wait()
-		require.Equal(t, []zkrecipes.State{zkrecipes.Connected, zkrecipes.Suspended, zkrecipes.Lost}, seen.Values())
-		srv.Up()
-		require.NotEqual(t, s.ID(), trial.Live(t, c).ID())
-	})
-}
-
 // Credentials are sent on every connection, before any request. If the connection is cut in the meantime, the next one
 // sends them.
 func TestAuth_IsSentOnEveryConnection(t *testing.T) {
@@ -217,33 +197,6 @@ func TestAuth_RefusedLater_EndsTheSessionAndIsReported(t *testing.T) {
 	})
 }
 
-// An expiry with many watches is one change of state.
-func TestStates_ManyWatchesAtAnExpiry_NoneIsLost(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		c := trial.Dial(t, srv)
-		seen := trial.States(t, c)
-		for range 3 {
-			s := trial.Live(t, c)
-			for i := range 100 {
-				_, _, _, err := s.ExistsW(t.Context(), fmt.Sprintf("/missing-%d", i))
-				require.NoError(t, err)
-			}
-			srv.Expire(s.ID())
-			<-s.Done()
-			trial.Live(t, c)
-		}
-		synctest.Wait()
-		var lost int
-		for _, s := range seen.Values() {
-			if s == zkrecipes.Lost {
-				lost++
-			}
-		}
-		require.Equal(t, 3, lost)
-		require.Equal(t, zkrecipes.Connected, c.Status().State)
-	})
-}
-
 // brittle is a connection whose writes fail on demand, while reads continue.
 type brittle struct {
 	net.Conn
@@ -296,31 +249,6 @@ func TestReconnect_Names_AreGivenToEveryDial(t *testing.T) {
 		require.Len(t, list, 6)
 		slices.Sort(list)
 		require.Equal(t, []string{"zk1:2181", "zk2:2182"}, slices.Compact(list))
-	})
-}
-
-// The first attempt after a lost connection starts without a pause.
-func TestReconnect_ConnectionCut_IsBackAtOnce(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		c := trial.Dial(t, srv)
-		time.Sleep(3 * time.Second)
-		srv.Cut(trial.Ours)
-		synctest.Wait()
-		require.Equal(t, zkrecipes.Connected, c.Status().State)
-		require.Zero(t, trial.After(func() { require.NoError(t, c.Sync(t.Context(), "/")) }))
-	})
-}
-
-func TestReconnect_ServersDown_IsPaced(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
-		c := trial.DialTo(t, "10.0.0.1,10.0.0.2,10.0.0.3", conn.WithDialer(board.Dial))
-		srv.Down()
-		time.Sleep(10 * time.Minute)
-		require.Less(t, int(board.Dials.Load()), 3*600*2)
-		require.NotEqual(t, zkrecipes.Connected, c.Status().State)
-		srv.Up()
-		require.LessOrEqual(t, trial.After(func() { trial.Live(t, c) }), 5*time.Second)
 	})
 }
 

@@ -198,20 +198,6 @@ func TestPlace_OwnNodeGone(t *testing.T) {
 	}
 }
 
-// TestPlace_Nested_ReleasesWithTheLast: the place is handed over by the last of several holds on one contender.
-func TestPlace_Nested_ReleasesWithTheLast(t *testing.T) {
-	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		holder, waiting := line(t, q, 1)
-		inner, ok := q.Held(holder.Context(), znode.Lock)
-		require.True(t, ok)
-		release(t, holder)
-		waiting[0].Waits(t)
-		release(t, inner)
-		release(t, waiting[0].Granted(t, 0))
-	})
-}
-
 // TestPlace_TransactionOnItsWay_HandsNothingOver: what the node guards must not be applied after the next hold has
 // begun, so the waiter waits for the deletion, and with it for the end of the guard.
 func TestPlace_TransactionOnItsWay_HandsNothingOver(t *testing.T) {
