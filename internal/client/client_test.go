@@ -367,23 +367,6 @@ func TestStates_OutageAndExpiry_AreSeenByASlowReader(t *testing.T) {
 	})
 }
 
-type lockedBuilder struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedBuilder) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuilder) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func TestIdentity_Default_IsHostAndProcess(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		require.Regexp(t, `^.+/[0-9]+$`, trial.Dial(t, srv).Identity())

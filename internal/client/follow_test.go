@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 
 	"github.com/go-zookeeper/zk"
@@ -445,34 +445,16 @@ func TestFollow_ChangedAsTheSessionEnds_IsOutdatedAtOnce(t *testing.T) {
 	}
 }
 
-// waitedFor is a context that counts the waiters for its end.
-type waitedFor struct {
-	context.Context
-	waiting atomic.Int32
-}
-
-// Otherwise package context would not call AfterFunc.
-func (*waitedFor) Value(any) any { return nil }
-
-func (c *waitedFor) AfterFunc(f func()) (stop func() bool) {
-	c.waiting.Add(1)
-	remove := context.AfterFunc(c.Context, f)
-	return func() bool {
-		c.waiting.Add(-1)
-		return remove()
-	}
-}
-
 // TestFollow_ManyChanges_LeaveNothingOnTheContext: the context may live as long as the process.
 func TestFollow_ManyChanges_LeaveNothingOnTheContext(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		trial.Create(t, srv, "/a", "0")
-		ctx := &waitedFor{Context: t.Context()}
+		ctx := bubble.Last(t.Context())
 		f := followWith(ctx, t, trial.Dial(t, srv), "/a", nil)
 		for i := range 100 {
 			set(t, srv, strconv.Itoa(i))
 		}
 		require.Equal(t, "99", string(f.last().Data))
-		require.LessOrEqual(t, ctx.waiting.Load(), int32(5))
+		require.LessOrEqual(t, ctx.Waiting(), 5)
 	})
 }
