@@ -107,19 +107,6 @@ func TestDial_ContextEnded_SendsNothing(t *testing.T) {
 	})
 }
 
-func TestDial_CredentialsRefused_ReturnsErrAuthFailed(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		connects := trial.Requests(srv, zktest.OpConnect)
-		took := trial.After(func() {
-			_, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.Dial), conn.WithAuth("nosuch", "user:password"))
-			require.ErrorIs(t, err, zkrecipes.ErrAuthFailed)
-			require.NotContains(t, err.Error(), "user:password")
-		})
-		require.Zero(t, took)
-		require.LessOrEqual(t, len(connects.All()), 2)
-	})
-}
-
 // Dial gives up while the session that a server has already granted is being closed. It used to wait another second for
 // the answer.
 func TestDial_ContextEnds_WhileASessionIsClosed(t *testing.T) {

@@ -335,68 +335,6 @@ func TestReplacement_FencedAfterALostReply(t *testing.T) {
 	})
 }
 
-// TestReplacement_ReplyLost: the write is found, or its outcome is reported as unknown.
-func TestReplacement_ReplyLost(t *testing.T) {
-	for _, idempotent := range []bool{true, false} {
-		inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
-			require.NoError(t, c.CreateAll(t.Context(), path, []byte("old")))
-			srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.DropReply())
-			now, err := Replacement{
-				Client: c, Path: path, Idempotent: idempotent,
-				Next: func(session.Node) ([]byte, error) { return []byte("new"), nil },
-			}.Do(t.Context())
-			node, _ := srv.Node(path)
-			require.Equal(t, "new", string(node.Data))
-			if idempotent {
-				require.NoError(t, err)
-				require.Equal(t, node.Stat.Mzxid, now.Stat.Mzxid)
-			} else {
-				require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
-			}
-		})
-	}
-}
-
-// TestMarked_Close_CallerGone: another caller has the turn, and the call returns with its context.
-func TestMarked_Close_CallerGone(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *zktest.Server, c *client.Client) {
-		m := NewMarked(c, path, nil)
-		unlock, err := m.lock(t.Context())
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.ErrorIs(t, m.Close(ctx), context.Canceled)
-		unlock()
-		require.NoError(t, m.Close(t.Context()))
-	})
-}
-
-// TestMarked_Cost: the first update creates the marker, and reads and writes the node. Each later update is one
-// request, and so is Close. The update after Close creates a marker again.
-func TestMarked_Cost(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
-		require.NoError(t, c.CreateAll(t.Context(), path, nil))
-		m := NewMarked(c, path, nil)
-		update := func() error { return add(t.Context(), m) }
-		for i, step := range []struct {
-			do       func() error
-			requests int
-		}{
-			{update, 3},
-			{update, 1},
-			{update, 1},
-			{func() error { return m.Close(t.Context()) }, 1},
-			{update, 3},
-			{update, 1},
-		} {
-			sent := bubble.Requests(srv)
-			require.NoError(t, step.do())
-			require.Equal(t, step.requests, sent.Hits(), "step %d", i)
-			sent.Remove()
-		}
-	})
-}
-
 // TestReplacement_Cost: one read and one write, even if the write creates the node. If the node disappears in between,
 // both are repeated.
 func TestReplacement_Cost(t *testing.T) {
