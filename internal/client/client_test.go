@@ -267,9 +267,7 @@ func TestClose_Concurrent_AllWait(t *testing.T) {
 
 func TestSub_Paths_AreBelowItsPrefixInBothDirections(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		for _, path := range []string{"/root", "/root/app", "/root/app/team"} {
-			trial.Create(t, srv, path, "")
-		}
+		trial.Grow(t, srv, "/root", "/root/app", "/root/app/team")
 		c := trial.DialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.Dial))
 		app, err := c.Sub("/app")
 		require.NoError(t, err)
@@ -323,34 +321,6 @@ func TestSub_Close_ClosesOnlyThat(t *testing.T) {
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
 		require.Equal(t, zkrecipes.Connected, c.Status().State)
 		require.NoError(t, c.Sync(t.Context(), "/"))
-	})
-}
-
-func TestStates_OutageAndExpiry_AreSeenByASlowReader(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		c := trial.Dial(t, srv)
-		var got []zkrecipes.State
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			for s := range c.States(t.Context()) {
-				got = append(got, s)
-				time.Sleep(time.Minute)
-			}
-		}()
-		synctest.Wait()
-		for range 3 {
-			srv.Expire(srv.SessionOf(trial.Label))
-			time.Sleep(5 * time.Second)
-		}
-		require.NoError(t, c.Close())
-		<-done
-		round := []zkrecipes.State{zkrecipes.Suspended, zkrecipes.Lost, zkrecipes.Connected}
-		want := []zkrecipes.State{zkrecipes.Connected}
-		for range 3 {
-			want = append(want, round...)
-		}
-		require.Equal(t, append(want, zkrecipes.Closed), got)
 	})
 }
 

@@ -75,9 +75,7 @@ func TestFeed_Down_IsKnownBeforeItIsTaken(t *testing.T) {
 
 func TestFeed_SetWatches_TellsWhatWasMissed(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		for _, path := range []string{"/changed", "/same", "/gone"} {
-			trial.Create(t, srv, path, "")
-		}
+		trial.Grow(t, srv, "/changed", "/same", "/gone")
 		f := trial.Live(t, trial.Dial(t, srv)).Follow("/", trial.NeedsAll)
 		defer f.Stop()
 		since := srv.Zxid()

@@ -369,9 +369,7 @@ func TestOps_CodesWithoutASentinel_AreComparable(t *testing.T) {
 
 func TestMulti_Paths_AreThoseOfTheClientInBothDirections(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		for _, path := range []string{"/root", "/root/app"} {
-			trial.Create(t, srv, path, "")
-		}
+		trial.Grow(t, srv, "/root", "/root/app")
 		c, err := trial.DialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.Dial)).Sub("/app")
 		require.NoError(t, err)
 		results, err := c.Multi(t.Context(), zkrecipes.OpCreate("/n-", []byte("x"), zk.FlagSequence),
@@ -642,9 +640,7 @@ func TestCreation_Leave_AllOrNothing(t *testing.T) {
 		c, err := trial.Dial(t, srv).Sub("/app")
 		require.NoError(t, err)
 		s := trial.Live(t, c)
-		for _, path := range []string{"/app", "/app/door"} {
-			trial.Create(t, srv, path, "")
-		}
+		trial.Grow(t, srv, "/app", "/app/door")
 		create := func(path string) ([]string, int64, error) {
 			creation, err := s.StartCreate(ctx, path, []byte("me"), zk.FlagEphemeralSequential, 2, nil, "/door")
 			require.NoError(t, err)
@@ -677,9 +673,7 @@ func TestCreation_Leave_AllOrNothing(t *testing.T) {
 func TestChildrenStat(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
-		for _, path := range []string{"/a", "/a/1", "/a/2", "/a/3"} {
-			trial.Create(t, srv, path, "")
-		}
+		trial.Grow(t, srv, "/a", "/a/1", "/a/2", "/a/3")
 		require.NoError(t, srv.Delete("/a/2"))
 		names, stat, err := s.ChildrenStat(t.Context(), "/a")
 		require.NoError(t, err)

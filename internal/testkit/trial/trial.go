@@ -270,6 +270,15 @@ func Create(t *testing.T, srv *zktest.Server, path, data string) {
 	synctest.Wait()
 }
 
+// Grow creates nodes without data, each after its parent, directly on the server.
+func Grow(t *testing.T, srv *zktest.Server, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		_, err := srv.Create(path, nil, zktest.Persistent)
+		require.NoError(t, err)
+	}
+}
+
 // Told is one call of an OnLoss function.
 type Told struct {
 	Lost  *zkrecipes.LostError
