@@ -47,6 +47,14 @@ func at(t *testing.T, c *client.Client, prefix string) *znode.Queue {
 	return q
 }
 
+// leave releases a hold without waiting for the deletion.
+func leave(t *testing.T, h *zkrecipes.Hold) {
+	t.Helper()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, h.Release(ended), context.Canceled)
+}
+
 // Sixteen goroutines of one client managed 36 sections a second, because each hand-over took two or three round trips
 // of 10 ms.
 func TestPlace_SixteenGoroutines_SectionsInASecond(t *testing.T) {
@@ -98,15 +106,13 @@ func TestPlace_Released_GrantsTheNextAtOnce(t *testing.T) {
 		other.Waits(t)
 		gate := make(chan struct{})
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.DelayUntil(gate))
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
 		holds := []*zkrecipes.Hold{holder}
 		for _, w := range waiting {
-			require.ErrorIs(t, holds[len(holds)-1].Release(ended), context.Canceled)
+			leave(t, holds[len(holds)-1])
 			holds = append(holds, w.Granted(t, 0))
 			require.Greater(t, holds[len(holds)-1].Token(), holds[len(holds)-2].Token())
 		}
-		require.ErrorIs(t, holds[3].Release(ended), context.Canceled)
+		leave(t, holds[3])
 		other.Waits(t)
 		close(gate)
 		release(t, other.Granted(t, 0))
@@ -151,9 +157,7 @@ func TestPlace_NotReleased_HandsNothingOver(t *testing.T) {
 			srv.Refuse(zktest.Label("a"))
 			srv.Cut(zktest.Label("a"))
 			synctest.Wait()
-			ended, cancel := context.WithCancel(t.Context())
-			cancel()
-			_ = h.Release(ended)
+			leave(t, h)
 			time.Sleep(time.Second)
 		},
 	} {
@@ -201,8 +205,6 @@ func TestPlace_OwnNodeGone(t *testing.T) {
 // TestPlace_TransactionOnItsWay_HandsNothingOver: what the node guards must not be applied after the next hold has
 // begun, so the waiter waits for the deletion, and with it for the end of the guard.
 func TestPlace_TransactionOnItsWay_HandsNothingOver(t *testing.T) {
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
 	for name, c := range map[string]struct {
 		action  zktest.Action
 		give    bool   // whether the caller gives up
@@ -234,7 +236,7 @@ func TestPlace_TransactionOnItsWay_HandsNothingOver(t *testing.T) {
 				}
 				gate := make(chan struct{})
 				srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.DelayUntil(gate))
-				_ = holder.Release(ended)
+				leave(t, holder)
 				time.Sleep(5 * time.Millisecond) // before it is sent again
 				waiting[0].Waits(t)
 				close(gate)
@@ -266,9 +268,7 @@ func TestPlace_TransactionAnswered_HandsOver(t *testing.T) {
 		gate := make(chan struct{})
 		defer close(gate)
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.DelayUntil(gate))
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		_ = holder.Release(ended)
+		leave(t, holder)
 		waiting[0].Granted(t, 0)
 	})
 }
@@ -389,9 +389,7 @@ func TestPlace_OtherObjects(t *testing.T) {
 			waiting.Waits(t)
 			gate := make(chan struct{})
 			srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.DelayUntil(gate))
-			ended, cancel := context.WithCancel(t.Context())
-			cancel()
-			_ = holder.Release(ended)
+			leave(t, holder)
 			waiting.Waits(t)
 			close(gate)
 			release(t, waiting.Granted(t, 0))
@@ -603,9 +601,7 @@ func TestPlace_HandedOverBefore_OwnNodeCannotBeRead_Pauses(t *testing.T) {
 				srv.SetLatency(time.Millisecond)
 				refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: holder.Path(), Times: -1},
 					zktest.Fail(zktest.CodeNoAuth))
-				ended, cancel := context.WithCancel(t.Context())
-				cancel()
-				require.ErrorIs(t, holder.Release(ended), context.Canceled)
+				leave(t, holder)
 				unread := srv.Intercept(zktest.Match{
 					Op:    zktest.OpGetData,
 					Where: func(r zktest.Request) bool { return r.Path != holder.Path() }, Times: -1,

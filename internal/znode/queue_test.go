@@ -3,7 +3,6 @@ package znode_test
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -25,6 +24,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -482,30 +482,15 @@ func TestNew_BadInput(t *testing.T) {
 	})
 }
 
-// faulty is a connection whose server once fails to produce the reply to a create.
-type faulty struct {
-	net.Conn
-	armed *atomic.Bool
-}
-
-func (f faulty) Read(b []byte) (int, error) {
-	n, err := f.Conn.Read(b)
-	for rest := b[:n]; len(rest) > 20; rest = rest[min(len(rest), 4+int(binary.BigEndian.Uint32(rest))):] {
-		if strings.HasPrefix(string(rest[24:]), path+"/_c_") && f.armed.CompareAndSwap(true, false) {
-			copy(rest[16:], []byte{0xff, 0xff, 0xff, 0xfb}) // -5, marshalling
-		}
-	}
-	return n, err
-}
-
 // TestAcquire_ServerFault_LeavesNothing: the contender was created although the reply reports an error.
 func TestAcquire_ServerFault_LeavesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var armed atomic.Bool
-		q := queue(t, srv, "a", conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			raw, err := srv.DialAs("a")(ctx, network, address)
-			return faulty{raw, &armed}, err
-		}))
+		q := queue(t, srv, "a", trial.Through(srv, trial.Pipe{OnRead: func(reply []byte) {
+			if len(reply) > 24 && strings.HasPrefix(string(reply[24:]), path+"/_c_") && armed.CompareAndSwap(true, false) {
+				copy(reply[16:], []byte{0xff, 0xff, 0xff, 0xfb}) // -5, marshalling
+			}
+		}}))
 		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		require.NoError(t, h.Release(t.Context()))
 		armed.Store(true)
