@@ -185,7 +185,7 @@ func TestClose_Afterwards_EverythingIsErrClosed(t *testing.T) {
 
 func TestClose_WithoutAServer_ReturnsSoonAndLeavesNothing(t *testing.T) {
 	faults := map[string]func(*zktest.Server){
-		"refused":          func(srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
+		"refused":          func(srv *zktest.Server) { trial.CutOff(srv, trial.Ours) },
 		"stalled":          func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.Both) },
 		"requests stalled": func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.ToServer) },
 		"replies stalled":  func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.FromServer) },

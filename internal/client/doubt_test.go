@@ -84,8 +84,7 @@ func TestWrites_SessionEndsBeforeTheyBegin_AreDoneInTheNext(t *testing.T) {
 		trial.Grow(t, srv, "/set", "/setacl", "/delete")
 		c := trial.Dial(t, srv)
 		s := trial.Live(t, c)
-		srv.Refuse(trial.Ours)
-		srv.Cut(trial.Ours)
+		trial.CutOff(srv, trial.Ours)
 		synctest.Wait() // the client has noticed
 		errs := make(chan error, len(writes))
 		for _, write := range writes {

@@ -62,8 +62,7 @@ func TestLogger_Blocks_HoldsNothingUp(t *testing.T) {
 		require.Empty(t, losses.All(), "the heartbeat goes on")
 		require.Equal(t, zkrecipes.Connected, c.Status().State)
 
-		srv.Refuse(trial.Ours)
-		srv.Cut(trial.Ours)
+		trial.CutOff(srv, trial.Ours)
 		synctest.Wait()
 		until := s.ValidUntil()
 		<-s.Done()

@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -26,8 +27,7 @@ var member = ephemeral.Spec{Kind: "member-", Data: []byte("me")}
 
 func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		p := &ephemeral.Parent{Client: (*client.Client)(bubble.Dial(t, srv, "a")), Path: path}
 		s, err := p.Client.Session(t.Context())
 		require.NoError(t, err)
@@ -268,8 +268,7 @@ func TestRemove_SeveralLateCopies(t *testing.T) {
 
 // TestCreate_NodeOfAnotherSession_IsLeftAlone: it has our GUID. An operator finds it in the log.
 func TestCreate_NodeOfAnotherSession_IsLeftAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var log bytes.Buffer
 		c := bubble.Dial(t, srv, "a", bubble.Warnings(&log))
 		p := &ephemeral.Parent{Client: (*client.Client)(c), Path: path}
@@ -332,8 +331,7 @@ func TestIsCopy(t *testing.T) {
 // TestRemove_Backoff: the first pause is about 10 ms, each further one half as long again, up to about 5 s. A random
 // half more or less keeps many clients apart. A server that sheds load is not reported to have refused.
 func TestRemove_Backoff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var log bytes.Buffer
 		c := bubble.Dial(t, srv, "a", bubble.Warnings(&log))
 		p := &ephemeral.Parent{Client: (*client.Client)(c), Path: path}

@@ -41,8 +41,7 @@ func TestReconnect_ManyWatchesAndWaitingWrites_NoWatchIsLost(t *testing.T) {
 			set = append(set, w)
 		}
 		for range 3 {
-			srv.Refuse(trial.Ours)
-			srv.Cut(trial.Ours)
+			trial.CutOff(srv, trial.Ours)
 			synctest.Wait()
 			for i := range watches {
 				require.NoError(t, srv.Set(path(i), nil))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/recipes/barrier"
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
@@ -104,14 +105,12 @@ func (c call) ended(t *testing.T, cause error, gone func()) error {
 // TestObstacle: the context of a call ends while no server can be reached. The error matches the cause, and names the
 // server and the problem with it.
 func TestObstacle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		list, last := calls(t, bubble.Dial(t, srv, "a"), bubble.Dial(t, srv, "b"))
 		cause := errors.New("no time")
 		for _, call := range list {
 			err := call.ended(t, cause, func() {
-				srv.Refuse(zktest.Label("a"))
-				srv.Cut(zktest.Label("a"))
+				trial.CutOff(srv, zktest.Label("a"))
 			})
 			srv.Accept(zktest.Label("a"))
 			require.ErrorIs(t, err, cause, call.name)

@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -57,8 +58,7 @@ func TestReplacement_Fate(t *testing.T) {
 
 func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server, c *client.Client)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		f(t, srv, (*client.Client)(bubble.Dial(t, srv, "a")))
 	})
 }
@@ -247,8 +247,7 @@ func TestReplacement_SessionEndsBeforeItIsSent(t *testing.T) {
 		require.NoError(t, c.CreateAll(t.Context(), path, []byte("old")))
 		first := srv.SessionOf("a")
 		_, err := Replacement{Client: c, Path: path, Next: func(session.Node) ([]byte, error) {
-			srv.Refuse(zktest.Label("a"))
-			srv.Cut(zktest.Label("a"))
+			trial.CutOff(srv, zktest.Label("a"))
 			synctest.Wait() // the client knows that, and sends nothing
 			time.AfterFunc(time.Second, func() {
 				srv.Expire(first)

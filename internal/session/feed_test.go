@@ -62,8 +62,7 @@ func TestFeed_Down_IsKnownBeforeItIsTaken(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		f := trial.Live(t, trial.Dial(t, srv)).Follow("/", trial.NeedsAll)
 		defer f.Stop()
-		srv.Refuse(trial.Ours)
-		srv.Cut(trial.Ours)
+		trial.CutOff(srv, trial.Ours)
 		synctest.Wait()
 		require.True(t, f.IsDown())
 		require.False(t, f.Idle())

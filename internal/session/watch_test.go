@@ -208,7 +208,7 @@ func TestWatch_MissingNode_LeavesNone(t *testing.T) {
 func TestWatch_SessionEnds_FiresAll(t *testing.T) {
 	for name, end := range map[string]func(*zktest.Server, *conn.Client, int64){
 		"expired": func(srv *zktest.Server, _ *conn.Client, id int64) { srv.Expire(id) },
-		"silence": func(srv *zktest.Server, _ *conn.Client, _ int64) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
+		"silence": func(srv *zktest.Server, _ *conn.Client, _ int64) { trial.CutOff(srv, trial.Ours) },
 		"closed":  func(_ *zktest.Server, c *conn.Client, _ int64) { _ = c.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -239,8 +239,7 @@ func TestWatch_Reconnect_FiresAll(t *testing.T) {
 		for range 3 {
 			_, _, w, err := s.GetW(t.Context(), "/a")
 			require.NoError(t, err)
-			srv.Refuse(trial.Ours)
-			srv.Cut(trial.Ours)
+			trial.CutOff(srv, trial.Ours)
 			require.False(t, trial.Fired(w), "there is nothing to read yet")
 			srv.Accept(trial.Ours)
 			time.Sleep(time.Second)

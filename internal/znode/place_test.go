@@ -19,6 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -154,8 +155,7 @@ func TestPlace_NotReleased_HandsNothingOver(t *testing.T) {
 		},
 		"released without a connection": func(t *testing.T, srv *zktest.Server, h *zkrecipes.Hold) {
 			t.Helper()
-			srv.Refuse(zktest.Label("a"))
-			srv.Cut(zktest.Label("a"))
+			trial.CutOff(srv, zktest.Label("a"))
 			synctest.Wait()
 			leave(t, h)
 			time.Sleep(time.Second)
@@ -340,8 +340,7 @@ func TestPlace_LostOnSuspend_HandsNothingOver(t *testing.T) {
 		holder := acquire(t.Context(), q).Granted(t, time.Hour)
 		waiting := acquire(t.Context(), q)
 		waiting.Waits(t)
-		srv.Refuse(zktest.Label("a"))
-		srv.Cut(zktest.Label("a"))
+		trial.CutOff(srv, zktest.Label("a"))
 		waiting.Waits(t)
 		requireLost(t, holder, zkrecipes.LossSuspended)
 		srv.Accept(zktest.Label("a"))

@@ -649,8 +649,7 @@ func TestAcquireBy_NodeGoneAfterTheTurn_IsALostHold(t *testing.T) {
 			time.Sleep(time.Second)
 		},
 		"not proven": func(srv *zktest.Server) {
-			srv.Refuse(zktest.Label("a"))
-			srv.Cut(zktest.Label("a"))
+			trial.CutOff(srv, zktest.Label("a"))
 			time.Sleep(bubble.Timeout * 7 / 10)
 			srv.Accept(zktest.Label("a"))
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/recipes/barrier"
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 	"github.com/zkrecipes/zkrecipes/recipes/discovery"
@@ -327,8 +328,7 @@ func serves(ctx context.Context, _ *shard.Shard) error {
 var strikes = map[string]func(srv *zktest.Server){
 	"silent": func(srv *zktest.Server) { srv.Stall(zktest.Label("a"), zktest.Both) },
 	"cut off": func(srv *zktest.Server) {
-		srv.Refuse(zktest.Label("a"))
-		srv.Cut(zktest.Label("a"))
+		trial.CutOff(srv, zktest.Label("a"))
 	},
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -52,8 +53,7 @@ func TestF25_NoNodeIsTheAnswerToEverything(t *testing.T) {
 func TestF25_NoNodeIsTheAnswerToAWrite(t *testing.T) {
 	for _, name := range []string{"value", "counter", "barrier", "node"} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Run(t, zktest.InMemory())
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				c := bubble.Dial(t, srv, "a")
 				rule := srv.Intercept(zktest.Match{Times: -1}, zktest.Fail(zktest.CodeNoNode))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -110,8 +111,7 @@ func TestOutage_LessThanHalfTheTimeout_HoldsSurvive(t *testing.T) {
 
 // TestOutage_JustAfterAConnect: a connect proves the most, because the server counts the whole timeout from then on.
 func TestOutage_JustAfterAConnect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a", conn.WithSessionTimeout(15*time.Second))
 		m, err := mutex.New(c, "/m")
 		require.NoError(t, err)

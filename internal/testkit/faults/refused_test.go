@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
@@ -108,8 +109,7 @@ func (e *ends) list() map[string]error {
 
 // TestRefused_ByAll: loops resume when the servers accept the credentials again. A single call returns the error.
 func TestRefused_ByAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		ctx, stop := context.WithCancel(t.Context())
 		c := bubble.Dial(t, srv, "a", conn.WithAuth("digest", "u:p"))
 		other := bubble.Dial(t, srv, "b")

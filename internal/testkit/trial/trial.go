@@ -302,6 +302,12 @@ func Reconnect(srv *zktest.Server, c *conn.Client) {
 	}
 }
 
+// CutOff ends the connections of who, and refuses new ones.
+func CutOff(srv *zktest.Server, who zktest.Who) {
+	srv.Refuse(who)
+	srv.Cut(who)
+}
+
 // EverySecond is the option with which a client tries to connect once a second.
 var EverySecond = conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(time.Second) })
 
