@@ -336,7 +336,7 @@ func (c *Cache) view() View {
 			v.AsOf = e.asOf.advance(heard)
 		}
 	}
-	v.Current = v.Current && !e.feed.IsDown()
+	v.Current = v.Current && e.err == nil && !e.feed.IsDown()
 	return v
 }
 
