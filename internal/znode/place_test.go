@@ -455,6 +455,7 @@ func TestPlace_CallersThatComeTogether_ReadBesideTheirList(t *testing.T) {
 		var waiting []*bubble.Attempt
 		for range 3 {
 			waiting = append(waiting, acquire(t.Context(), q))
+			time.Sleep(time.Microsecond) // each learns of its contender before the next one does
 		}
 		time.Sleep(25 * time.Millisecond)
 		for range waiting {
@@ -479,7 +480,9 @@ func TestPlace_OwnNodeChangedAsItIsReadBesideTheList_IsReadAgain(t *testing.T) {
 			return len(srv.Children(path)) == 3 && r.Path == last(srv)
 		}}, zktest.After(func(r zktest.Request) { require.NoError(t, srv.Set(r.Path, []byte("x"))) }))
 		requireLists(t, srv, 2, func() {
-			waiting := []*bubble.Attempt{acquire(t.Context(), q), acquire(t.Context(), q)}
+			waiting := []*bubble.Attempt{acquire(t.Context(), q)}
+			time.Sleep(time.Microsecond) // it learns of its contender before the next one does
+			waiting = append(waiting, acquire(t.Context(), q))
 			time.Sleep(time.Second)
 			require.Equal(t, 1, changed.Hits())
 			for range waiting {
