@@ -1,6 +1,7 @@
 package group_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -50,6 +51,13 @@ func join(t *testing.T, g *group.Group, id, data string, opts ...group.JoinOptio
 func joined(t *testing.T, srv *zktest.Server, id string) *group.Membership {
 	t.Helper()
 	return join(t, open(t, bubble.Dial(t, srv, id)), id, "data of "+id)
+}
+
+// create creates a node that is not of a member.
+func create(t *testing.T, srv *zktest.Server, path string, data []byte) {
+	t.Helper()
+	_, err := srv.Create(path, data, zktest.Persistent)
+	require.NoError(t, err)
 }
 
 // ids returns the ids of a view, in its order.
@@ -221,8 +229,7 @@ func TestParty_ChildrenThatAreNoMembers(t *testing.T) {
 		g := open(t, bubble.Dial(t, srv, "a"), group.WithLayout(group.KazooParty))
 		m, err := g.Join(t.Context(), "w1", nil)
 		require.NoError(t, err)
-		_, err = srv.Create(path+"/other", nil, zktest.Persistent)
-		require.NoError(t, err)
+		create(t, srv, path+"/other", nil)
 		view, err := g.Members(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []string{"w1"}, ids(view))
@@ -235,8 +242,7 @@ func TestParty_IDChanges(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		g := open(t, bubble.Dial(t, srv, "a"), group.WithLayout(group.KazooParty))
 		for _, node := range []string{"/app", path, path + "/x__party__"} {
-			_, err := srv.Create(node, []byte("old"), zktest.Persistent)
-			require.NoError(t, err)
+			create(t, srv, node, []byte("old"))
 		}
 		told := watch(t, g)
 		require.Equal(t, []string{"old"}, ids(told.last()))
@@ -495,14 +501,12 @@ func TestRead_MemberGoesMeanwhile(t *testing.T) {
 				srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData, Path: "/b$"},
 					zktest.Before(func(zktest.Request) {
 						require.NoError(t, srv.Delete(path+"/b"))
-						_, err := srv.Create(path+"/c", nil, zktest.Persistent)
-						require.NoError(t, err)
+						create(t, srv, path+"/c", nil)
 						if again { // the list had no c, and there was never a new b without c
-							_, err = srv.Create(path+"/b", nil, zktest.Persistent)
+							create(t, srv, path+"/b", nil)
 						} else {
-							err = srv.Delete(path + "/a")
+							require.NoError(t, srv.Delete(path+"/a"))
 						}
-						require.NoError(t, err)
 					}))
 				srv.Refuse(zktest.Label("a")) // otherwise they would be back at once
 				srv.Refuse(zktest.Label("b"))
@@ -532,8 +536,7 @@ func TestRead_InFlightIsBounded(t *testing.T) {
 		joined(t, srv, "a")
 		const n = 1000
 		for i := range n {
-			_, err := srv.Create(fmt.Sprintf("%s/m%d", path, i), nil, zktest.Persistent)
-			require.NoError(t, err)
+			create(t, srv, fmt.Sprintf("%s/m%d", path, i), nil)
 		}
 		g := open(t, bubble.Dial(t, srv, "w"))
 		const roundTrip = 10 * time.Millisecond
@@ -638,22 +641,6 @@ func TestWatch_Disconnected(t *testing.T) {
 			require.Contains(t, ids(v.last()), "c")
 		})
 	}
-}
-
-// A view yielded long ago was true until shortly before the connection was lost.
-func TestWatch_Disconnected_SaysHowOldItIs(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		joined(t, srv, "a")
-		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
-		time.Sleep(19 * time.Second) // less than until the next read
-		lost := time.Now()
-		srv.Refuse(zktest.Label("w"))
-		srv.Cut(zktest.Label("w"))
-		synctest.Wait()
-		require.False(t, v.last().Current)
-		require.False(t, v.last().AsOf.After(lost))
-		require.WithinDuration(t, lost, v.last().AsOf, bubble.Timeout/2)
-	})
 }
 
 // A change whose event was lost is still found.
@@ -806,8 +793,7 @@ func TestWatch_Settle_SparesReadings(t *testing.T) {
 			reads := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData, Times: -1}, zktest.Proceed())
 			before := len(v.all())
 			for i := range members {
-				_, err := srv.Create(fmt.Sprintf("%s/m%d", path, i), nil, zktest.Persistent)
-				require.NoError(t, err)
+				create(t, srv, fmt.Sprintf("%s/m%d", path, i), nil)
 				time.Sleep(quiet / members)
 			}
 			end := time.Now()
@@ -1047,5 +1033,28 @@ func TestWatch_ConnectedAgainWhileTheCallerIsBusy(t *testing.T) {
 		}
 		require.False(t, told[1].Current)
 		require.WithinDuration(t, time.Now(), told[1].AsOf, bubble.Timeout/2)
+	})
+}
+
+// Without payloads a watch keeps none of the data.
+func TestWatch_MembersOfAMegabyte(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithHistory(0))
+		create(t, srv, "/app", nil)
+		create(t, srv, path, nil)
+		const members = 10
+		for i := range members {
+			create(t, srv, fmt.Sprintf("%s/m%d", path, i), bytes.Repeat([]byte{byte(i)}, 1<<20-1000))
+		}
+		g := open(t, bubble.Dial(t, srv, "w"))
+		before := bubble.Heap()
+		require.Len(t, watch(t, g).last().Members, members)
+		require.Less(t, bubble.Heap()-before, int64(3<<20), "one is on its way")
+
+		data := watch(t, g, group.WithPayloads())
+		changed := bytes.Repeat([]byte("x"), 1<<20-1000)
+		require.NoError(t, srv.Set(path+"/m3", changed))
+		require.True(t, bytes.Equal(changed, data.last().Members[3].Data))
+		require.Less(t, bubble.Heap()-before, int64((members+4)<<20))
 	})
 }
