@@ -302,35 +302,6 @@ func TestReconnect_WritesNothing(t *testing.T) {
 	}
 }
 
-// The first request of the next session creates the instance again.
-func TestSessionLost_BackInOneRoundTrip(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		const roundTrip = 10 * time.Millisecond
-		c := bubble.Dial(t, srv, "a")
-		r := register(t, open(t, c), orders("1", 1))
-		synctest.Wait()
-		srv.SetLatency(roundTrip)
-		old, err := c.Session(t.Context())
-		require.NoError(t, err)
-		before := old.ID()
-		srv.Expire(before)
-		<-old.Done()
-		_, err = c.Session(t.Context())
-		require.NoError(t, err)
-		up := time.Now()
-		for s, err := range r.Watch(t.Context()) {
-			require.NoError(t, err)
-			if s.Exists && s.Current && s.Session != before {
-				break
-			}
-		}
-		require.LessOrEqual(t, time.Since(up), roundTrip)
-		n, ok := srv.Node(r.Path())
-		require.True(t, ok)
-		require.Equal(t, srv.SessionOf("a"), n.Stat.EphemeralOwner)
-	})
-}
-
 // Followers see one change; the id and the service remain the same.
 func TestUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -784,15 +755,6 @@ func TestInstances_NobodyCanCall(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestView_Instances(t *testing.T) {
-	disabled := orders("2", 2)
-	disabled.Disabled = true
-	v := discovery.View{Entries: []discovery.Entry{
-		{Instance: disabled}, {Instance: orders("1", 1)}, {Instance: orders("3", 3), Err: errors.New("no address")},
-	}}
-	require.Equal(t, []discovery.Instance{orders("1", 1)}, v.Instances())
 }
 
 // The caller may sort the entries of its view.
