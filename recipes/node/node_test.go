@@ -884,23 +884,6 @@ func TestClose_OtherMeanwhile(t *testing.T) {
 	})
 }
 
-// TestClose_WhileCutOff checks that Close returns with its context, or when the session is over.
-func TestClose_WhileCutOff(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		n := ready(t, keep(t, srv, "1"))
-		srv.Refuse(zktest.Label("a"))
-		srv.Cut(zktest.Label("a"))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		require.ErrorIs(t, n.Close(ctx), context.DeadlineExceeded)
-		began := time.Now()
-		require.NoError(t, n.Close(t.Context()))
-		require.LessOrEqual(t, time.Since(began), bubble.Timeout)
-		time.Sleep(bubble.Timeout)
-		require.False(t, srv.Exists(path))
-	})
-}
-
 // Close returns at once. A Node that need not wait for a session causes no warning.
 func TestClose_BetweenSessions(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -1159,23 +1142,6 @@ func TestState_SaysHowOldItIs(t *testing.T) {
 		time.Sleep(bubble.Timeout / 2)
 		require.True(t, l.last().Current)
 		require.Len(t, l.all(), 3)
-		requireNode(t, srv, n, "1")
-	})
-}
-
-// No answer arrives, but the connection is not closed either.
-func TestState_Silence(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		n := ready(t, keep(t, srv, "1"))
-		time.Sleep(time.Minute)
-		srv.Stall(zktest.Label("a"), zktest.Both)
-		time.Sleep(bubble.Timeout)
-		require.False(t, n.State().Current)
-		time.Sleep(2 * bubble.Timeout)
-		require.False(t, srv.Exists(path))
-		require.False(t, n.State().Current)
-		srv.Heal(zktest.Label("a"))
-		ready(t, n)
 		requireNode(t, srv, n, "1")
 	})
 }
