@@ -162,15 +162,6 @@ func (ended) Error() string        { return "ended" }
 func (ended) Is(target error) bool { return target == context.Canceled }
 func (ended) Unwrap() error        { return nil }
 
-func TestRun_BodyPanics(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		require.PanicsWithValue(t, "oh", func() {
-			_ = join(t, srv, "a").Run(t.Context(), func(context.Context, *election.Term) error { panic("oh") })
-		})
-		require.Empty(t, srv.Children(path))
-	})
-}
-
 // An error that reports more than the end of the context ends Run. One that reports no more does not, however it is
 // wrapped.
 func TestRun_BodyFailsAsItsTermEnds(t *testing.T) {
