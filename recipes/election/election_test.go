@@ -90,15 +90,6 @@ func TestCampaign_Layouts(t *testing.T) {
 	}
 }
 
-// TestCampaign_EmptyID: LeaderLatch without an id writes no data.
-func TestCampaign_EmptyID(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		term := elected(t, campaign(t, join(t, srv, "a", election.WithData([]byte("")))))
-		node, _ := srv.Node(term.Path())
-		require.Empty(t, node.Data)
-	})
-}
-
 func TestRun_CampaignsAgainAfterEachTerm(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		e := join(t, srv, "a")
