@@ -167,18 +167,6 @@ func TestLeave_WithoutRun(t *testing.T) {
 	})
 }
 
-func TestRun_ContextEnds(t *testing.T) {
-	inFleet(t, 10, func(f *fleet) {
-		a := f.join("a")
-		f.join("b")
-		f.requireServed(2*settle, map[string]int{"a": 5, "b": 5})
-		a.stop() // it leads
-		f.requireServed(0, map[string]int{"b": 10})
-		<-a.ended
-		require.ErrorIs(f, a.err, context.Canceled)
-	})
-}
-
 // Each member restarts once, including the leader, and nothing moves.
 func TestReturnGrace_RollingRestart(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {
