@@ -14,40 +14,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-func TestHostile_DeletedAndCreatedAgainTenThousandTimes(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, root, "/app/a")
-		c := ready(t, open(t, srv, cache.Tree))
-		reader := make(chan struct{})
-		go func() {
-			for _, err := range c.Watch(t.Context()) {
-				if err == nil {
-					<-reader // it never returns
-				}
-			}
-		}()
-		before, count := bubble.Heap(), bubble.Requests(srv)
-		times := 10_000
-		if bubble.Race {
-			times = 1000
-		}
-		for i := range times {
-			require.NoError(t, srv.Delete("/app/a"))
-			create(t, srv, "/app/a")
-			if i%10 == 0 {
-				synctest.Wait()
-			}
-		}
-		synctest.Wait()
-		require.Equal(t, truth(srv), content(c))
-		require.Less(t, bubble.Heap()-before, int64(2<<20))
-		require.LessOrEqual(t, count.Hits(), 50_000)
-		total, _ := srv.Watches()
-		require.Equal(t, 4, total)
-		close(reader)
-	}, zktest.WithHistory(0))
-}
-
 // TestSize_OfANode limits the memory that a node takes, with and without its data.
 func TestSize_OfANode(t *testing.T) {
 	if bubble.Race {
