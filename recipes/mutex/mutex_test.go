@@ -89,13 +89,10 @@ func TestNodes_AreThoseOfCurator(t *testing.T) {
 
 func TestNodes_ContendersOfCurator_TakePart(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		_, err := srv.Create(path, nil, zktest.Container)
-		if errors.Is(err, zktest.CodeNoNode) {
-			_, err = srv.Create("/app", nil, zktest.Container)
+		for _, parent := range []string{"/app", path} {
+			_, err := srv.Create(parent, nil, zktest.Container)
 			require.NoError(t, err)
-			_, err = srv.Create(path, nil, zktest.Container)
 		}
-		require.NoError(t, err)
 		peer, err := srv.Create(path+"/_c_b824d726-7871-4a09-a819-59f45f914220-lock-", []byte("10.1.2.3"),
 			zktest.PersistentSequential)
 		require.NoError(t, err)
