@@ -119,10 +119,10 @@ chaos: ## faults on real ensembles for DURATION (10m), replaying SEED; with KERB
 
 # A later run with the same journal continues its counts.
 .PHONY: soak
-soak: ## all recipes on a real ensemble with faults, together with Curator and kazoo, for DURATION (10m); journal and curves in integration/reports
+soak: ## all recipes on a real ensemble with faults, together with Curator and kazoo, for DURATION (10m); journal in integration/reports
 	mkdir -p integration/reports
 	cd integration && SOAK_DURATION=$(DURATION) SOAK_SEED=$(SEED) SOAK_JOURNAL=$(or $(JOURNAL),$(CURDIR)/integration/reports/soak.jsonl) \
-		SOAK_PICTURE=$(CURDIR)/integration/reports/soak.svg REQUIRE_REAL=1 go test $(REAL) -v -timeout=0 -run 'TestSoak$$' ./chaos/soak
+		REQUIRE_REAL=1 go test $(REAL) -v -timeout=0 -run 'TestSoak$$' ./chaos/soak
 
 .PHONY: parity
 parity: ## zktest against a real ZooKeeper for DURATION (10m), from SEED
@@ -137,7 +137,7 @@ fuzz: ## run every fuzz target of the root module for FUZZTIME (20s)
 	done
 
 .PHONY: bench
-bench: ## benchmarks, COUNT (6) times, and the comparisons with Curator: locks, caches (needs a real ZooKeeper, Curator and kazoo)
+bench: ## benchmarks, COUNT (6) times, and the comparisons with Curator: locks, caches (needs a real ZooKeeper and Curator)
 	mkdir -p bin
 	go test -run '^$$' -bench . -benchmem -count $(COUNT) ./... | tee bin/bench.txt
 	$(TOOL) benchstat bin/bench.txt

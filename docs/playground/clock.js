@@ -77,7 +77,6 @@ export class World {
     while (this.#program.version() === version && this.#tick(until));
   }
 
-  get memory() { return this.#go._inst.exports.mem.buffer.byteLength; }
   view(since) { return JSON.parse(this.#program.view(since)); }
   act(verb, who) { return this.#program.act(verb, who); }
 }

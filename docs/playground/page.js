@@ -251,7 +251,6 @@ globalThis.playground = {
   get ready() { return page.world !== null; },
   get view() { return page.view; },
   get now() { return page.world.now; },
-  get memory() { return page.world.memory; },
   begin, play, errors,
   show() { page.picture.measure(); show(); },
   moveTo(until) { page.world.moveTo(until); show(); },

@@ -4,8 +4,6 @@
 //	go run ./measure bench     locks, elections and counters, compared with other libraries; from integration/
 //	go run ./measure caches    cache.Tree, compared with CuratorCache
 //	go run ./measure scale     what many waiters, holds, clients and observers cost
-//	go run ./measure shards    recipes/shard, compared with kazoo and rendezvous hashing
-//	go run ./measure speed     zktest, compared with a real server
 package main
 
 import (
@@ -15,17 +13,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/measure/bench"
 	"github.com/zkrecipes/zkrecipes/integration/measure/caches"
 	"github.com/zkrecipes/zkrecipes/integration/measure/scale"
-	"github.com/zkrecipes/zkrecipes/integration/measure/shards"
-	"github.com/zkrecipes/zkrecipes/integration/measure/speed"
 )
 
-var commands = map[string]func(args []string) error{
-	"bench": bench.Run, "caches": caches.Run, "scale": scale.Run, "shards": shards.Run, "speed": speed.Run,
-}
+var commands = map[string]func(args []string) error{"bench": bench.Run, "caches": caches.Run, "scale": scale.Run}
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "measure: want one of bench, caches, scale, shards and speed, with its flags")
+		fmt.Fprintln(os.Stderr, "measure: want bench, caches or scale, with its flags")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](os.Args[2:]); err != nil {

@@ -97,7 +97,9 @@ func (c *Client) State() zkrecipes.State { return c.core.states.current().state 
 func (c *Client) States(ctx context.Context) iter.Seq[zkrecipes.State] { return c.core.states.all(ctx) }
 
 // Explain is [session.Session.Explain] for a call that has no session at hand.
-func (c *Client) Explain(cause error) error { return session.WithReason(cause, c.core.InTheWay()) }
+func (c *Client) Explain(cause error) error {
+	return session.WithReason(cause, c.core.WhyDisconnected())
+}
 
 // Session implements conn.Client.Session.
 func (c *Client) Session(ctx context.Context) (*session.Session, error) { return c.session(ctx, false) }
@@ -113,13 +115,13 @@ func (c *Client) session(ctx context.Context, patient bool) (*session.Session, e
 	for {
 		c.core.mu.Lock()
 		s, changed, isClosed, refused := c.core.session, c.core.changed, c.core.closed, c.core.refused
-		obstacle := c.core.obstacle()
+		why := c.core.whyDisconnected()
 		c.core.mu.Unlock()
 		switch {
 		case isClosed || c.gone.Load():
 			return nil, zkrecipes.ErrClosed
 		case ctx.Err() != nil:
-			return nil, session.WithReason(context.Cause(ctx), obstacle)
+			return nil, session.WithReason(context.Cause(ctx), why)
 		case s.Live():
 			return s.At(c.chroot), nil
 		case refused != nil && !patient:
@@ -191,8 +193,9 @@ func (c *Client) sessionFor(ctx context.Context, op, path string) (*session.Sess
 }
 
 // InSession calls f with the live session, and again with the next one if f failed because its session ended. The error
-// shows that by matching the loss. An answer from the server counts even if the session has since ended. A write in
-// doubt is not repeated: another session cannot determine whether it was applied.
+// shows that by matching the loss. An answer from the server counts even if the session has since ended. InSession does
+// not repeat a write in doubt, because another session cannot determine whether it was applied. Package record does,
+// where a second copy does no harm.
 //
 // Errors: an invalid path, immediately; those of f; ErrClosed, ErrAuthFailed or the cause of ctx, as errors of the
 // operation on the path.

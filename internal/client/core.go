@@ -192,7 +192,7 @@ func (c *core) Ended(why *zkrecipes.LostError, last lifetime.Report) {
 	if why.Reason != zkrecipes.LossClosed {
 		c.failed(why)
 	}
-	// The obstacle for calls that wait for the next session; it must not match the loss of this one.
+	// The reason given to calls that wait for the next session; it must not match the loss of this one.
 	switch {
 	case why.Reason == zkrecipes.LossRefused:
 		c.lastErr, c.refused = why.Err, why.Err
@@ -230,15 +230,15 @@ func (c *core) broadcast() {
 	c.changed = make(chan struct{})
 }
 
-// InTheWay returns why the client is not connected, or nil if it is.
-func (c *core) InTheWay() error {
+// WhyDisconnected returns why the client is not connected, or nil if it is.
+func (c *core) WhyDisconnected() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.obstacle()
+	return c.whyDisconnected()
 }
 
-// obstacle returns why the client is not connected, or nil if it is. The caller holds mu.
-func (c *core) obstacle() error {
+// whyDisconnected returns why the client is not connected, or nil if it is. The caller holds mu.
+func (c *core) whyDisconnected() error {
 	switch {
 	case c.lastErr != nil:
 		return c.lastErr

@@ -13,10 +13,10 @@ import (
 
 // find searches for what was created with the GUID. If it returns nil and no error, no node with that GUID is ours.
 //
-// The barrier makes the read newer than any create whose reply is lost, so none is in flight. A sync would not suffice:
-// the leader that answers it may have been replaced by the one that has the create. One create can still arrive late. A
-// server may hang while it has the create, and resume the session afterwards, when we have already tried again without
-// success; see sweep.
+// The barrier, a transaction without effect, makes the read newer than any create whose reply is lost, so each has been
+// applied or never will be. A sync would not suffice: the leader that answers it may have been replaced by the one that
+// has the create. There is one exception: a server may hang while it has the create, and resume the session afterwards,
+// when we have already tried again without success; see sweep.
 func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*Node, error) {
 	if err := s.Barrier(ctx); err != nil {
 		return nil, err

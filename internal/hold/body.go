@@ -123,7 +123,7 @@ func withLoss(err, lost error, saysEnded bool) error {
 
 // SaysEnded reports whether err merely reports that a context ended with the given cause; a nil cause means that it has
 // not ended. If err joins several errors, this must be true of each. Errors from this library are exempt, because they
-// also name the obstacle: they only have to match the end.
+// also name the reason: they only have to match the end.
 func SaysEnded(err, cause error) bool {
 	if err == nil || cause == nil {
 		return false

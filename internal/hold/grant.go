@@ -1,4 +1,5 @@
-// Package hold manages granted contenders: the holds on them, how those end, and the work done under a hold.
+// Package hold manages granted contenders: how they are granted (Give), the holds on them (Grant), how those end
+// (endHolds for a loss, letGo for a release), and the work done under a hold (body.go, run.go).
 package hold
 
 import (
@@ -65,17 +66,17 @@ type Turn struct {
 	Token  zkrecipes.Token
 	Config recipe.Config
 	// Watch is the waiter's watch on the node, if it has one; the grant takes it over. Otherwise Since fires on a
-	// connection newer than the one that showed the node. With neither, the grant does not depend on whether the node
-	// still exists.
+	// connection newer than the one that showed the node. With neither, as in Queue.AcquireBy, the grant does not
+	// depend on whether the node still exists.
 	Watch, Since *session.Watch
-	Place        Place // nil if there is none to hand over
+	Place        Place // nil if there is none to pass on
 }
 
 // Place is a contender's place in the queue.
 type Place interface {
-	// HandOver passes the place to the next waiter of the session. It is called after a release, when everything that the
+	// PassOn passes the place to the next waiter of the session. It is called after a release, when everything that the
 	// node guards has been answered and its deletion has been sent.
-	HandOver()
+	PassOn()
 }
 
 // isInDoubt reports whether the node may have been deleted unnoticed since the waiter's turn came.
@@ -114,8 +115,9 @@ func (t *Turn) confirm(ctx context.Context) error {
 	return nil
 }
 
-// Give creates the hold on a granted contender. It is the last gate: the session must be proven alive now, and its loss
-// callback must be set before the caller sees the hold. On error the caller removes the node.
+// Give creates the hold on a granted contender. It is the last gate: the proof of the session must last long enough for
+// a grant (otherwise [session.Session.Prove] asks the leader), and the loss callback must be set before the caller sees
+// the hold. On error the caller removes the node.
 //
 // The proof may take a while. Meanwhile the node may be deleted by hand and another client granted. No event reports
 // this if the node is not watched, or if the connection is lost as well; in both cases Give checks that the node still
@@ -150,12 +152,12 @@ func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 }
 
 // proveAndRegister registers the callback that ends the grant with its session. When it returns nil, two things are
-// true at the same time: the session is proven alive and the turn is not in doubt. It loops because either check may
-// take so long that the other's answer is outdated.
+// true at the same time: the proof lasts long enough for a grant, and the turn is not in doubt. It loops because either
+// check may take so long that the other's answer is outdated.
 func (g *Grant) proveAndRegister(ctx context.Context, turn *Turn) error {
 	s, lossOnSuspend := g.Node.Session, turn.Config.LossOnSuspend
 	for {
-		err, waited := s.Err(), !s.Proven()
+		err, waited := s.Err(), !s.EnoughForGrant()
 		// Prove looks at the clock again. If it were called in any case, it might wait although waited is false.
 		if err == nil && waited {
 			err = s.Prove(ctx)
@@ -317,15 +319,15 @@ func (sh *share) Revoked() <-chan struct{} { return sh.grant.revocation() }
 // Release is part of zkrecipes.Backing.
 func (sh *share) Release(ctx context.Context) error {
 	g, n := sh.grant, sh.grant.Node
-	held, handsOver := sh.letGo()
+	held, passesOn := sh.letGo()
 	if held {
 		return nil
 	}
 	g.detach()
 	g.traceEnd()
 	// Nothing is sent without a connection, or if a late copy of the create may arrive: see ephemeral.Node.Remove.
-	if sent := n.Remove(); sent && handsOver && g.place != nil {
-		g.place.HandOver()
+	if sent := n.Remove(); sent && passesOn && g.place != nil {
+		g.place.PassOn()
 	}
 	// A context that descends from the hold has ended with it, which is not an error.
 	if err := n.WaitRemoved(ctx); err != nil && !errors.Is(err, zkrecipes.ErrReleased) {
@@ -360,9 +362,9 @@ func (g *Grant) logLoss(why *zkrecipes.LostError) {
 }
 
 // letGo removes the share from its grant, and ends the grant if it was the last. It reports whether other holds remain.
-// If none do, it also reports whether the grant hands over its place: it was not lost, and nothing that the node guards
+// If none do, it also reports whether the grant passes its place on: it was not lost, and nothing that the node guards
 // is in flight. All of this is one step, because a hold added in between would be on a node that is being removed.
-func (sh *share) letGo() (held, handsOver bool) {
+func (sh *share) letGo() (held, passesOn bool) {
 	g := sh.grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -370,9 +372,9 @@ func (sh *share) letGo() (held, handsOver bool) {
 	if len(g.holds) > 0 && !g.ended {
 		return true, false
 	}
-	handsOver = !g.ended && g.open == 0
+	passesOn = !g.ended && g.open == 0
 	g.ended = true
-	return false, handsOver
+	return false, passesOn
 }
 
 // Check is part of zkrecipes.Backing: a read at least as recent as the leader's state when it was called.
@@ -396,8 +398,8 @@ func (sh *share) deleted() error {
 	return why
 }
 
-// beginTxn records a transaction that the node guards; endTxn records its outcome. While one is open, a release hands
-// nothing over: before anybody else holds, the node must be gone, so that a late copy of the transaction fails.
+// beginTxn records a transaction that the node guards; endTxn records its outcome. While one is open, a release passes
+// nothing on: before anybody else holds, the node must be gone, so that a late copy of the transaction fails.
 //
 // Errors: if the grant has ended.
 func (sh *share) beginTxn() error {
@@ -456,8 +458,8 @@ func guarded(ctx context.Context, shares []*share, ops []zkrecipes.Op) (results 
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return nil, err
 	case errors.As(err, &failed) && errors.Is(err, zk.ErrNoNode):
-		// Either a guard has failed, or a check of a contender that an earlier op of the same transaction has deleted. If in
-		// doubt, it was the guard.
+		// Either a guard has failed, or a check of a contender that an earlier op of the same transaction has deleted. If
+		// in doubt, it was the guard.
 		i := slices.IndexFunc(guards, func(guard zkrecipes.Op) bool { return guard.Path == failed.Path })
 		if i >= 0 && failed.Op == "multi: "+string(zkrecipes.KindCheck) {
 			if gone := guardians[i].Check(ctx); gone != nil {

@@ -485,6 +485,8 @@ func TestGive_MadeAgainBeforeTheProof(t *testing.T) {
 		n := contender(t, bubble.Dial(t, srv, "a"))
 		time.Sleep(90 * time.Second) // each minute, the server deletes empty containers
 		turn := Turn{Node: n, Token: 1, Since: n.Session.NextConnection()}
+		// Otherwise the sync that Give causes could be answered before Give looks whether it must wait for a proof.
+		srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Delay(time.Second))
 		require.NoError(t, srv.Delete(n.Paths[0]))
 		_, err := srv.Create(n.Paths[0], nil, zktest.Persistent)
 		require.NoError(t, err)
@@ -570,13 +572,13 @@ func TestGive_GoesOnWithTheWatchOfTheWaiter(t *testing.T) {
 	}
 }
 
-// turns is a place that counts how often it is handed over.
+// turns is a place that counts how often it is passed on.
 type turns int
 
-func (n *turns) HandOver() { *n++ }
+func (n *turns) PassOn() { *n++ }
 
 // TestRelease_TellsThatItWasOne: a hold that finds its deadline passed also removes its node, and so does one that is
-// released while its session reports a loss. Neither hands over its place.
+// released while its session reports a loss. Neither passes its place on.
 func TestRelease_TellsThatItWasOne(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(t *testing.T, h *zkrecipes.Hold, g *Grant)

@@ -28,11 +28,11 @@ func (h *heard) Closing(_ func(...Request) bool, then func()) { then() }
 
 // alone is the owner of a session without a client.
 type alone struct {
-	Owner
+	Client
 	log  func() // called after the session has come up
 	ups  int
 	down Report // the latest
-	why  error  // the obstacle
+	why  error  // WhyDisconnected
 }
 
 func (a *alone) Up(Report) func() {
@@ -50,7 +50,7 @@ func (a *alone) Down(now Report) func() {
 
 func (a *alone) Ended(*zkrecipes.LostError, Report) {}
 
-func (a *alone) InTheWay() error { return a.why }
+func (a *alone) WhyDisconnected() error { return a.why }
 
 // connectionOf returns a connection of l on raw that never comes up.
 func connectionOf(t *testing.T, l *Lifetime, raw net.Conn) *link.Connection {

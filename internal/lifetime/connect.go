@@ -30,10 +30,10 @@ func (l *Lifetime) Run() {
 func (l *Lifetime) tryServers() {
 	var refusal error
 	unanimous, tried, unanswered := true, 0, 0
-	for server := range l.owner.Servers(l.ctx) {
+	for server := range l.client.Servers(l.ctx) {
 		err := l.serve(server)
 		if err != nil && !l.Ended() { // otherwise the end is the reason
-			l.owner.Failed(server.String(), err)
+			l.client.Failed(server.String(), err)
 		}
 		if l.pauses.none() {
 			return
@@ -121,7 +121,7 @@ func (l *Lifetime) settle(c *link.Connection) {
 	select {
 	case <-c.Settled():
 	default:
-		if !l.owner.Start(l.ctx, wait) {
+		if !l.client.Start(l.ctx, wait) {
 			wait(l.ctx) // the client is being closed, and waits for Run
 		}
 	}
@@ -174,7 +174,7 @@ func (l *Lifetime) connectionUp() {
 	// may already find that the connection is gone. A caller that finds a live session gets a watch or a feed only after
 	// this.
 	l.ensemble.accepted()
-	log := l.owner.Up(l.report(nil))
+	log := l.client.Up(l.report(nil))
 	l.listener.Up()
 	l.mu.Unlock()
 	log()
@@ -257,7 +257,7 @@ func (l *Lifetime) connectionDown(c *link.Connection) {
 	}
 	notices := l.collect(lost(zkrecipes.LossSuspended, time.Now(), nil),
 		func(sub *lossCallback) bool { return sub.onSuspend })
-	log := l.owner.Down(l.report(c.Reason()))
+	log := l.client.Down(l.report(c.Reason()))
 	l.mu.Unlock()
 	notices.deliver()
 	log()

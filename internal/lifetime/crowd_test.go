@@ -55,7 +55,7 @@ func (q *queued) Read(p []byte) (int, error) {
 }
 
 func (q *queued) Close() error {
-	q.leave()
+	defer q.leave() // only then, or Read might return an answer that has come too late
 	return q.Conn.Close()
 }
 

@@ -36,7 +36,7 @@ func (c *slowToClose) Close() error {
 // Two goroutines find that the connection is gone. The first has closed it, the second notifies the holds.
 func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
 	l := &Lifetime{
-		owner: &alone{}, opts: &Config{}, listener: &heard{}, up: make(chan struct{}),
+		client: &alone{}, opts: &Config{}, listener: &heard{}, up: make(chan struct{}),
 		down: make(chan struct{}), callbacks: make(map[*lossCallback]struct{}),
 	}
 	near, far := net.Pipe()
@@ -78,7 +78,7 @@ func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
 // A goroutine may find out late that its connection is gone. This does not affect the next one.
 func TestConnection_FailsAgainWhenTheNextIsUp_TheNextStaysUp(t *testing.T) {
 	l := &Lifetime{
-		owner: &alone{}, opts: &Config{}, listener: &heard{}, up: make(chan struct{}),
+		client: &alone{}, opts: &Config{}, listener: &heard{}, up: make(chan struct{}),
 		down: make(chan struct{}),
 	}
 	near, far := net.Pipe()
@@ -93,7 +93,7 @@ func TestConnection_FailsAgainWhenTheNextIsUp_TheNextStaysUp(t *testing.T) {
 // The session ends while a server is giving it to us.
 func TestConnectionUp_SessionOver_LetsNothingThrough(t *testing.T) {
 	client := &alone{}
-	l := &Lifetime{owner: client, up: make(chan struct{}), lost: lost(zkrecipes.LossClosed, time.Now(), nil)}
+	l := &Lifetime{client: client, up: make(chan struct{}), lost: lost(zkrecipes.LossClosed, time.Now(), nil)}
 	l.connectionUp()
 	require.False(t, l.isUp())
 	require.Zero(t, client.ups)
@@ -108,7 +108,7 @@ func TestConnectionUp_GoneAtOnce_IsDown(t *testing.T) {
 	c := connectionOf(t, l, near)
 	l.connection = c
 	client := &alone{log: func() { c.Fail(errCut) }}
-	l.owner = client
+	l.client = client
 	told := &heard{}
 	l.listener = told
 	l.connectionUp()

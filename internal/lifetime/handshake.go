@@ -118,7 +118,7 @@ func (l *Lifetime) takeGrant(sent time.Time, timeout time.Duration) bool {
 		return false
 	}
 	if first {
-		l.owner.Start(l.ctx, l.runHeartbeat)
+		l.client.Start(l.ctx, l.runHeartbeat)
 	}
 	return true
 }

@@ -70,7 +70,7 @@ func (l *Lifetime) heartbeat(now time.Time) time.Time {
 			planned, now))
 	}
 	if step.Sync {
-		l.owner.Start(l.ctx, l.sendSync)
+		l.client.Start(l.ctx, l.sendSync)
 	}
 	return step.Next
 }

@@ -11,6 +11,9 @@
 //   - The end of the holds: ValidUntil, computed from the answers (liveness.Proof).
 //   - The end of the session, besides the server's word: T after the latest answered request was sent
 //     (liveness.Step.Silent).
+//
+// An event passes from link.Connection.read through linkOwner.Event to Listener.Event, which is onEvent of package
+// session, and fires a session.Watch.
 package lifetime
 
 import (
@@ -27,8 +30,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/liveness"
 )
 
-// Owner is what a session needs from its client. Its lock may be taken while the lifetime holds its own.
-type Owner interface {
+// Client is the part of a client that its sessions use. Its lock may be taken while the lifetime holds its own.
+type Client interface {
 	// Start runs f with ctx on a goroutine that the client waits for when it is closed. It reports false once it is
 	// closed.
 	Start(ctx context.Context, f func(context.Context)) bool
@@ -42,9 +45,9 @@ type Owner interface {
 	Down(Report) (log func())
 	// Ended records that the session has ended. The next one may open once Done is closed, which happens after this call.
 	Ended(why *zkrecipes.LostError, last Report)
-	// InTheWay returns why the client is not connected, or nil if it is. It may be called with or without the lifetime's
-	// lock held.
-	InTheWay() error
+	// WhyDisconnected returns why the client is not connected, or nil if it is. It may be called with or without the
+	// lifetime's lock held.
+	WhyDisconnected() error
 }
 
 // Listener receives what a session learns that does not affect its own life.
@@ -65,7 +68,7 @@ type Listener interface {
 
 // Lifetime is one ZooKeeper session: it connects to one server after another, keeps the proof fresh, and ends forever.
 type Lifetime struct {
-	owner    Owner
+	client   Client
 	listener Listener
 	ensemble *Ensemble
 	opts     *Config
@@ -101,9 +104,9 @@ type Lifetime struct {
 }
 
 // New returns a session that Run connects. zxid is the latest one seen in the previous session.
-func New(ctx context.Context, owner Owner, listener Listener, ensemble *Ensemble, zxid int64) *Lifetime {
+func New(ctx context.Context, client Client, listener Listener, ensemble *Ensemble, zxid int64) *Lifetime {
 	l := &Lifetime{
-		owner:     owner,
+		client:    client,
 		listener:  listener,
 		ensemble:  ensemble,
 		opts:      ensemble.opts,
@@ -136,8 +139,9 @@ func (l *Lifetime) Timeout() time.Duration {
 }
 
 // ValidUntil returns the time up to which the session is proven to be alive: until then no server has removed its
-// ephemeral nodes. It advances while servers answer, and it moves back while a server may be resuming the session
-// with a shorter timeout. The documentation of package conn explains what it depends on and does not cover.
+// ephemeral nodes. It advances while servers answer. It moves back while a server may be resuming the session with a
+// shorter timeout, and stays back if one has granted another timeout: a shorter one counts itself, a longer one
+// enlarges the margin. The documentation of package conn explains what it depends on and does not cover.
 func (l *Lifetime) ValidUntil() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,36 +170,8 @@ func (l *Lifetime) Err() error {
 // Go runs f on a goroutine that the session owns: ctx is canceled when the session ends, and Close waits for f. Once
 // the client is closed, it does not run f and reports false.
 func (l *Lifetime) Go(f func(ctx context.Context)) bool {
-	return l.owner.Start(l.ctx, f)
+	return l.client.Start(l.ctx, f)
 }
-
-// answered records an answer as proof. If the proof ran out before the answer arrived, the holds end first, so it does
-// not matter whether the answer or the clock is checked first: a hold whose deadline has passed ends either way.
-func (l *Lifetime) answered(sent, at time.Time, by liveness.Witness) {
-	l.mu.Lock()
-	notices := l.collectIfDue(at)
-	l.upkeep.Answered(sent, at, by)
-	l.answer = Answer{at, at.Sub(sent)}
-	l.mu.Unlock()
-	notices.deliver()
-}
-
-// end ends the session; the first reason counts. All holds have ended before pending operations fail, and before
-// another session can exist.
-func (l *Lifetime) end(why *zkrecipes.LostError) {
-	l.mu.Lock()
-	if l.lost != nil {
-		l.mu.Unlock()
-		return
-	}
-	l.lost = why
-	notices := l.collect(why, func(*lossCallback) bool { return true })
-	l.mu.Unlock()
-	notices.deliver()
-}
-
-// Close ends the session because the client is being closed.
-func (l *Lifetime) Close() { l.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed)) }
 
 // Drop closes the connection of a session that has ended, whether or not the server has said that it knows.
 func (l *Lifetime) Drop() {
@@ -216,9 +192,6 @@ func (l *Lifetime) Live() bool {
 
 // Context returns a context that is canceled when the session ends.
 func (l *Lifetime) Context() context.Context { return l.ctx }
-
-// Expired records that a server has answered that the session has expired.
-func (l *Lifetime) Expired(err error) { l.end(lost(zkrecipes.LossExpired, time.Now(), err)) }
 
 // Ended reports whether the session has ended. Done may still be open then, while the loss is being reported.
 func (l *Lifetime) Ended() bool {

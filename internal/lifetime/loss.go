@@ -6,6 +6,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/liveness"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -44,14 +45,47 @@ func (l *Lifetime) OnLoss(onSuspend bool, f func(*zkrecipes.LostError) (afterwar
 	}, true
 }
 
-// collectIfDue collects all callbacks if the proof has run out by now. The caller holds mu.
+// collectIfDue collects all callbacks if the proof has run out by now. The heartbeat calls it, and so does every answer
+// before it counts. The caller holds mu.
 func (l *Lifetime) collectIfDue(now time.Time) lossNotices {
 	until := l.upkeep.ValidUntil()
 	if len(l.callbacks) == 0 || now.Before(until) {
 		return lossNotices{}
 	}
-	return l.collect(lost(zkrecipes.LossDeadline, until, l.owner.InTheWay()), func(*lossCallback) bool { return true })
+	why := l.client.WhyDisconnected()
+	return l.collect(lost(zkrecipes.LossDeadline, until, why), func(*lossCallback) bool { return true })
 }
+
+// answered records an answer as proof. If the proof ran out before the answer arrived, the holds end first, so it does
+// not matter whether the answer or the clock is checked first: a hold whose deadline has passed ends either way.
+func (l *Lifetime) answered(sent, at time.Time, by liveness.Witness) {
+	l.mu.Lock()
+	notices := l.collectIfDue(at)
+	l.upkeep.Answered(sent, at, by)
+	l.answer = Answer{at, at.Sub(sent)}
+	l.mu.Unlock()
+	notices.deliver()
+}
+
+// end ends the session; the first reason counts. All holds have ended before pending operations fail, and before
+// another session can exist.
+func (l *Lifetime) end(why *zkrecipes.LostError) {
+	l.mu.Lock()
+	if l.lost != nil {
+		l.mu.Unlock()
+		return
+	}
+	l.lost = why
+	notices := l.collect(why, func(*lossCallback) bool { return true })
+	l.mu.Unlock()
+	notices.deliver()
+}
+
+// Close ends the session because the client is being closed.
+func (l *Lifetime) Close() { l.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed)) }
+
+// Expired records that a server has answered that the session has expired.
+func (l *Lifetime) Expired(err error) { l.end(lost(zkrecipes.LossExpired, time.Now(), err)) }
 
 // lossNotices are the callbacks to call for one loss, once no lock is held.
 type lossNotices struct {
@@ -101,7 +135,7 @@ func (d lossNotices) deliver() {
 	if !over {
 		return
 	}
-	l.owner.Ended(l.lost, last)
+	l.client.Ended(l.lost, last)
 	close(l.done)
 	l.stop()
 	l.listener.Over()

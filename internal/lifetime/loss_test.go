@@ -13,7 +13,7 @@ import (
 // lapsed returns a session whose proof ran out unnoticed, as in a process that was frozen. Servers still answer.
 func lapsed() (l *Lifetime, until time.Time) {
 	l = &Lifetime{
-		owner: &alone{why: errCut}, opts: &Config{}, ensemble: &Ensemble{},
+		client: &alone{why: errCut}, opts: &Config{}, ensemble: &Ensemble{},
 		callbacks: map[*lossCallback]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{}),
 	}
 	now := time.Now()

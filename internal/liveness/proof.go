@@ -24,7 +24,8 @@ import (
 //	contact = when the latest request whose answer, from any server, had arrived by served - lag was sent
 //	valid until contact + T - margin
 //
-// T is the least timeout that was ever negotiated.
+// T is the least timeout that was ever negotiated. The margin and the lag are those of the newest timeout, so a longer
+// one moves the deadline back as well. Contacts within a 64th of the timeout count as one.
 //
 // The lag is at least half a tick, and if possible longer, because the leader that served the request may have been
 // replaced. It then continues to answer for up to a tick and a half.
@@ -49,7 +50,7 @@ import (
 //     If the follower loses its leader before it hears from it, it ends the connection in an orderly way.
 //   - Only the answer to a resumption shows what that resumption did. Those before it stay in doubt until the later one
 //     is proven: the leader that answered may have been replaced, and its successor may have served them.
-//     docs/design.md describes what remains.
+//     [Proof.Resuming] has an example, and docs/design.md describes what remains.
 type Proof struct {
 	terms Terms
 
@@ -132,10 +133,10 @@ func (p *Proof) Hopeless() bool {
 // are one lag old.
 func (p *Proof) freshest() time.Duration { return p.least - p.margin - p.lag }
 
-// enough is how far ahead the deadline must be for a grant: another lag, so that a contact made now is proven in time,
-// and a 16th of the timeout. If the lag is so long that the deadline never gets that far, it is the farthest that the
-// deadline gets, less an eighth of the timeout.
-func (p *Proof) enough() time.Duration {
+// grantNeeds is how far ahead the deadline must be for a grant: another lag, so that a contact made now is proven in
+// time, and a 16th of the timeout. If the lag is so long that the deadline never gets that far, it is the farthest that
+// the deadline gets, less an eighth of the timeout.
+func (p *Proof) grantNeeds() time.Duration {
 	return max(p.least/16, min(p.lag+p.least/16, p.freshest()-p.least/8))
 }
 
@@ -197,9 +198,9 @@ func (p *Proof) Lasts(now time.Time, spare time.Duration) bool {
 	return p.ValidUntil().Sub(now) > p.lag+spare
 }
 
-// Proven reports whether the proof lasts long enough for a grant: if the servers are healthy, the next one comes in
-// time.
-func (p *Proof) Proven(now time.Time) bool { return p.ValidUntil().Sub(now) > p.enough() }
+// EnoughForGrant reports whether the proof lasts long enough for a grant: if the servers are healthy, the next one
+// comes in time.
+func (p *Proof) EnoughForGrant(now time.Time) bool { return p.ValidUntil().Sub(now) > p.grantNeeds() }
 
 // Pause returns how long to wait before asking the leader for a proof again: it confirms only contacts that are old
 // enough.

@@ -436,7 +436,7 @@ func TestProof_ResumedWithALongerTimeout_CanBeProvenOrIsHopeless(t *testing.T) {
 			var p Proof
 			p.connected(at(0), at(0), least, time.Second, 0)
 			p.connected(at(1), at(1), 4*least, time.Duration(lag)*time.Second, time.Duration(margin)*time.Second)
-			provable := p.freshest() > p.enough() && p.lag <= least/2
+			provable := p.freshest() > p.grantNeeds() && p.lag <= least/2
 			require.True(t, p.Hopeless() || provable, "lag %d s, margin %d s", lag, margin)
 		}
 	}
@@ -467,7 +467,7 @@ func TestProof_LongLag_LimitsWhatAGrantNeeds(t *testing.T) {
 	} {
 		var p Proof
 		p.connected(at(0), at(0), least, s(tt.lag), s(tt.margin))
-		require.Equal(t, s(tt.enough), p.enough(), "%+v", tt)
+		require.Equal(t, s(tt.enough), p.grantNeeds(), "%+v", tt)
 		require.False(t, p.Hopeless(), "with the timeout it was made with")
 		p.connected(at(1), at(1), 2*least, s(tt.lag), s(tt.margin))
 		require.Equal(t, tt.hopeless, p.Hopeless(), "%+v", tt)

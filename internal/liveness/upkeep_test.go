@@ -141,8 +141,8 @@ func TestUpkeep_Warnings_AreDueOnce(t *testing.T) {
 // TestProof_LongLag_LimitsWhatAGrantNeeds.
 func TestProof_Proven_LastsLongEnough(t *testing.T) {
 	u := upkept()
-	require.True(t, u.Proven(at(5.49)))
-	require.False(t, u.Proven(at(5.5)))
+	require.True(t, u.EnoughForGrant(at(5.49)))
+	require.False(t, u.EnoughForGrant(at(5.5)))
 	require.Equal(t, 125*time.Millisecond, u.Pause())
 }
 

@@ -27,9 +27,9 @@ type Marked struct {
 	path   string
 	parent *ephemeral.Parent // of the marker: the node
 	// Holds one value while an update runs, so that the updates of one marker run one after another.
-	turn chan struct{}
+	updating chan struct{}
 
-	// The fields below belong to the update that has the turn.
+	// The fields below belong to the update that is running.
 	marker *ephemeral.Node // nil if there is none
 	number int             // that of the latest update
 	left   *session.Node   // what the latest update left; nil if unknown
@@ -38,17 +38,17 @@ type Marked struct {
 // NewMarked returns a Marked for the node at path. A missing node is created with the seed.
 func NewMarked(client *client.Client, path string, seed []byte) *Marked {
 	parent := &ephemeral.Parent{Client: client, Path: path, Plain: true, Seed: seed}
-	return &Marked{client: client, path: path, parent: parent, turn: make(chan struct{}, 1)}
+	return &Marked{client: client, path: path, parent: parent, updating: make(chan struct{}, 1)}
 }
 
-// lock waits for the turn. The caller calls unlock once.
+// lock waits until no other update is running. The caller calls unlock once.
 func (m *Marked) lock(ctx context.Context) (unlock func(), err error) {
 	if ctx == nil {
 		return nil, session.ErrNoContext
 	}
 	select {
-	case m.turn <- struct{}{}:
-		return sync.OnceFunc(func() { <-m.turn }), nil
+	case m.updating <- struct{}{}:
+		return sync.OnceFunc(func() { <-m.updating }), nil
 	case <-ctx.Done():
 		return nil, m.client.Explain(context.Cause(ctx))
 	}
@@ -113,9 +113,10 @@ func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]b
 // needed, in this order.
 //
 // If the marker has the number of the update, a copy was applied. If it has a different number, none had been applied
-// when the marker was read. If the node already had a different version before that, none ever can be. If the node
-// still has the version, only one of the copies can be. No read is too old: the session never reads anything older than
-// what it has read, and the server that refuses a copy because of its version has applied what changed the version.
+// when the marker was read. If the node already had a different version when it was read before the marker, none ever
+// can be. If the node still had the version, only one of the copies can be. No read is too old: the session never reads
+// anything older than what it has read, and the server that refuses a copy because of its version has applied what
+// changed the version.
 func (m *Marked) fate(ctx context.Context, s *session.Session, w *write, now session.Node) (fate, error) {
 	number, _, err := s.Get(ctx, m.marker.Paths[0])
 	switch {
@@ -158,8 +159,9 @@ func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again 
 // keep remembers the node as an update left it, so that the next update doesn't have to read it.
 //
 // Such an update follows the previous one within a round trip, and another client needs a round trip between its read
-// and its write, so it would never succeed. Each client that shares the node therefore reads again after its turn,
-// which leaves a gap of a round trip. The markers, which are children of the node, show how many clients share it.
+// and its write, so it would never succeed. Each client that shares the node therefore reads again after [streak]
+// updates, which leaves a gap of a round trip. The markers, which are children of the node, show how many clients share
+// it.
 func (m *Marked) keep(left session.Node) {
 	if left.Stat.NumChildren == 1 || m.number%streak != 0 {
 		m.left = &left
@@ -235,7 +237,8 @@ func (m *Marked) Close(ctx context.Context) error {
 	}
 }
 
-// remove waits for the turn and removes the marker. It returns an error if the server does not permit that.
+// remove waits for the update that is running and removes the marker. It returns an error if the server does not permit
+// that.
 func (m *Marked) remove(ctx context.Context) error {
 	unlock, err := m.lock(ctx)
 	if err != nil {

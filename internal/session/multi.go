@@ -159,7 +159,7 @@ func (s *Session) requests(ops []zkrecipes.Op) (requests []any, of []int, err er
 
 func (s *Session) request(op zkrecipes.Op) (any, error) {
 	if op.Root != (zkrecipes.Root{}) {
-		if err := RequireRoot(op.Root, s.owner.Root(s.Chroot)); err != nil {
+		if err := RequireRoot(op.Root, s.client.Root(s.Chroot)); err != nil {
 			return nil, fmt.Errorf("the operation %w", err)
 		}
 	}

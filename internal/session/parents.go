@@ -198,7 +198,7 @@ func (r *Remakes) Pause(ctx context.Context, why error) error {
 		return nil
 	}
 	if ended := Sleep(ctx, nextPause(&r.growing)); ended != nil {
-		return fmt.Errorf("%w (%v)", ended, why) //nolint:errorlint // the obstacle is not an answer to this call
+		return fmt.Errorf("%w (%v)", ended, why) //nolint:errorlint // the reason is not an answer to this call
 	}
 	return nil
 }

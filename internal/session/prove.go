@@ -16,13 +16,13 @@ func (s *Session) Prove(ctx context.Context) error {
 		if err := s.Err(); err != nil {
 			return err
 		}
-		if s.Proven() {
+		if s.EnoughForGrant() {
 			return nil
 		}
 		if err := s.askLeader(ctx); err != nil && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) {
 			return err
 		}
-		if s.Proven() {
+		if s.EnoughForGrant() {
 			continue
 		}
 		_ = Sleep(ctx, s.ProvePause()) // askLeader checks ctx

@@ -16,9 +16,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/tally"
 )
 
-// Owner is what a session needs from its client.
-type Owner interface {
-	lifetime.Owner
+// Client is the part of a client that its sessions use.
+type Client interface {
+	lifetime.Client
 	// Root returns the root of the paths below a chroot.
 	Root(at paths.Chroot) zkrecipes.Root
 }
@@ -38,7 +38,7 @@ type Session struct {
 // session is what the Sessions of one ZooKeeper session share. They differ only in their chroot.
 type session struct {
 	*lifetime.Lifetime
-	owner      Owner
+	client     Client
 	ensemble   *Ensemble
 	opts       *Config
 	watches    watches
@@ -50,14 +50,14 @@ type session struct {
 
 // New returns a session that Run connects, whose paths are those of the server. zxid is the latest one seen in the
 // previous session.
-func New(ctx context.Context, owner Owner, ensemble *Ensemble, zxid int64) *Session {
-	s := &session{owner: owner, ensemble: ensemble, opts: ensemble.opts}
+func New(ctx context.Context, client Client, ensemble *Ensemble, zxid int64) *Session {
+	s := &session{client: client, ensemble: ensemble, opts: ensemble.opts}
 	if most := s.opts.MaxInFlight; most > 0 {
 		s.slots = make(slots, most)
 	}
 	s.watches.init()
 	s.ephemerals = tally.New(s.opts.MaxRequest+belowJuteMax-1, s.opts.Log)
-	s.Lifetime = lifetime.New(ctx, owner, listener{s}, ensemble.Ensemble, zxid)
+	s.Lifetime = lifetime.New(ctx, client, listener{s}, ensemble.Ensemble, zxid)
 	return &Session{session: s}
 }
 
@@ -104,4 +104,4 @@ func taking[T any](read func(body []byte) (T, error), done func(T, error)) func(
 }
 
 // Explain adds to the cause of a context the reason the session is not connected, if it is not.
-func (s *session) Explain(cause error) error { return WithReason(cause, s.owner.InTheWay()) }
+func (s *session) Explain(cause error) error { return WithReason(cause, s.client.WhyDisconnected()) }

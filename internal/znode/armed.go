@@ -17,8 +17,8 @@ import (
 // Why that is safe:
 //
 //  1. The server numbers the contenders, and numbers only grow, so all that are ahead of the waiter came before it. The
-//     exception is a reader that takes the place of its writer. It is not an obstacle for a reader, and no writer is
-//     armed behind a writer.
+//     exception is a downgrade: a reader that takes the place of its writer. It is not an obstacle for a reader, and no
+//     writer is armed behind a writer.
 //  2. The list was read in this session and shows the waiter's own node, so it shows all contenders that are ahead and
 //     have not left. It also shows that the rule would grant the waiter in the predecessor's place, so no other
 //     contender is an obstacle.
@@ -41,10 +41,10 @@ import (
 // Waiter.lookEarly): it watches the contender two ahead, and its own node. When that contender has left, it reads the
 // predecessor, which still holds, and the list, so it is armed before its predecessor leaves. What the early look adds:
 //
-//  9. 4 and 5 prove that the contender two ahead has left, as for a predecessor. If that contender cannot be read, the
-//     waiter waits for the predecessor. If it only changed, or the connection did, the waiter lists. It is not the
-//     waiter's turn while that contender exists, so nothing is missed if the predecessor leaves first. The grant itself
-//     follows from the predecessor, so 8 covers it.
+//  9. The contender two ahead has left if the server says so and the waiter's own watch has not fired (4 and 5). If
+//     that contender cannot be read, the waiter waits for the predecessor. If it only changed, or the connection did,
+//     the waiter lists. It is not the waiter's turn while that contender exists, so nothing is missed if the
+//     predecessor leaves first. The grant itself follows from the predecessor, so 8 covers it.
 //  10. The list may be omitted if the waiter was third in its last one: then only the predecessor is left. Further
 //      back, those at the head may remain when one in the middle gives up. Then the list shows the obstacles.
 //  11. The list and the read of the predecessor are in flight together, and only the list decides whether that is the
@@ -67,8 +67,8 @@ import (
 type obstacle struct {
 	path  string // path of the predecessor
 	alone bool   // the predecessor is the only obstacle, so its deletion grants the waiter
-	// Closed when the predecessor hands its place over, if it is a contender of this session; else nil.
-	handedOver <-chan struct{}
+	// Closed when the predecessor passes its place on, if it is a contender of this session; else nil.
+	passedOn <-chan struct{}
 
 	// Path of the contender two ahead, if the waiter looks early when that leaves; else empty.
 	ahead string
@@ -77,10 +77,10 @@ type obstacle struct {
 
 // glance is a read of the predecessor that was in flight together with the list: see 11.
 type glance struct {
-	path       string
-	handedOver <-chan struct{} // as in obstacle
-	watch      *session.Watch
-	err        error
+	path     string
+	passedOn <-chan struct{} // as in obstacle
+	watch    *session.Watch
+	err      error
 }
 
 // obstacleOf returns what the contender at me waits for, given a listing that is in order up to it. A rule only
@@ -92,12 +92,12 @@ func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) o
 	o := obstacle{path: q.Child(queue[predecessor].Name), alone: q.arms && alone && !afterWriter}
 	// With several kinds, a predecessor that was granted may have others ahead. A queue that is not armed has no places.
 	if o.alone || len(q.kinds) == 1 {
-		o.handedOver = w.shared.places.find(queue[predecessor].Name)
+		o.passedOn = w.shared.places.find(queue[predecessor].Name)
 		if seen := w.glance; seen != nil && seen.path == o.path { // it may have left since then
-			o.handedOver = seen.handedOver
+			o.passedOn = seen.passedOn
 		}
 	}
-	if w.shared.sections.looksEarly(q.handOver) && !alone && o.handedOver == nil {
+	if w.shared.sections.looksEarly(q.handOver) && !alone && o.passedOn == nil {
 		o.ahead = q.Child(queue[ahead].Name)
 		_, o.third = rule(queue, ahead)
 	}
@@ -113,25 +113,25 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 	for {
 		ahead, err := w.look(ctx, o)
 		if errors.Is(err, zk.ErrNoNode) {
-			return (o.alone || isHandedOver(o.handedOver)) && w.stands(), nil
+			return (o.alone || isPassedOn(o.passedOn)) && w.stands(), nil
 		}
 		if err != nil {
 			return false, err
 		}
-		handedOver := o.handedOver
-		// If the waiter's own node cannot be read, it cannot take the place over, and no list would change that.
+		passedOn := o.passedOn
+		// If the waiter's own node cannot be read, it cannot take the place, and no list would change that.
 		if w.own == nil {
-			handedOver = nil
+			passedOn = nil
 		}
-		// If an event may have been lost, look reads the same nodes again, but doesn't list: a thousand waiters must not each
-		// list a thousand.
-		if recheck, err := w.pause(ctx, ahead.Fired(), w.own.Fired(), handedOver); err != nil {
+		// If an event may have been lost, look reads the same nodes again, but doesn't list: a thousand waiters must not
+		// each list a thousand.
+		if recheck, err := w.pause(ctx, ahead.Fired(), w.own.Fired(), passedOn); err != nil {
 			return false, err
 		} else if recheck {
 			continue
 		}
 		switch {
-		case isHandedOver(handedOver):
+		case isPassedOn(passedOn):
 		case o.alone && ahead.SaysDeleted():
 			// Before the waiter's own watch is checked: a connection that comes up after this begins with a barrier, unless
 			// an answer has arrived by then, and one that came up before has fired that watch.
@@ -181,9 +181,9 @@ func (w *Waiter) lookBesideList() {
 	default:
 	}
 	if name != "" {
-		o := obstacle{path: w.queue.Child(name), handedOver: w.shared.places.find(name)}
+		o := obstacle{path: w.queue.Child(name), passedOn: w.shared.places.find(name)}
 		watch, err := w.look(w.ctx, o)
-		w.glance = &glance{o.path, o.handedOver, watch, err}
+		w.glance = &glance{o.path, o.passedOn, watch, err}
 	}
 }
 
@@ -199,7 +199,7 @@ func (w *Waiter) look(ctx context.Context, o obstacle) (ahead *session.Watch, er
 		return early.watch, early.err
 	}
 	w.own = nil
-	if !o.alone && o.handedOver == nil {
+	if !o.alone && o.passedOn == nil {
 		return w.watchAhead(ctx, o.path)
 	}
 	own, read := w.session.GetBothW(ctx, w.Path(), o.path)

@@ -13,5 +13,5 @@ func (q *Queue) PlacesKept() int {
 	p := &q.newest.places
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.handedOver) + len(p.names) + len(p.added)
+	return len(p.passedOn) + len(p.names) + len(p.added)
 }

@@ -24,8 +24,8 @@ import (
 //     can arrive later (see share.beginTxn in internal/hold). This session sees whatever else the hold has sent and
 //     received an answer to. A write that a caller guards itself, with a check of the node in Client.Multi, is not
 //     known here.
-//  5. A hold that was lost hands nothing over. Its work may continue, and the deletion of its node is what refuses its
-//     guarded writes. A hold that was released without a connection hands nothing over either.
+//  5. A hold that was lost passes nothing on. Its work may continue, and the deletion of its node is what refuses its
+//     guarded writes. A hold that was released without a connection passes nothing on either.
 //  6. If the deletion is refused, the next hold is valid nevertheless. Contenders behind it wait for the old node
 //     as well.
 //  7. A place may be handed over before the waiter looks (last), or while its list is in flight (glance). The waiter
@@ -35,8 +35,8 @@ import (
 // Until the deletion is applied, other clients see the old node at the head.
 type places struct {
 	mu sync.Mutex
-	// By contender name: closed when its place is handed over; nil until a waiter requests it.
-	handedOver map[string]chan struct{}
+	// By contender name: closed when its place is passed on; nil until a waiter requests it.
+	passedOn map[string]chan struct{}
 	// The latest contender to hand its place over before a waiter had requested its channel.
 	last Contender
 
@@ -48,42 +48,42 @@ type places struct {
 // place belongs to one contender until the contender is deleted. It is kept apart from the waiter, which is larger,
 // because a hold may last.
 type place struct {
-	shared     *sharedQueue
-	contender  [1]Contender // an array, so that the waiter can use it as a list
-	czxid      int64
-	handedOver chan struct{} // nil unless a waiter requested it before the deletion
+	shared    *sharedQueue
+	contender [1]Contender // an array, so that the waiter can use it as a list
+	czxid     int64
+	passedOn  chan struct{} // nil unless a waiter requested it before the deletion
 	// Set before the deletion; see shortcut.
 	parentWatch *session.Watch
 }
 
 // Deleting is part of [ephemeral.Observer].
 func (p *place) Deleting() {
-	p.handedOver = p.shared.places.remove(p.contender[0])
+	p.passedOn = p.shared.places.remove(p.contender[0])
 	p.parentWatch = p.shared.shortcut.watch()
 }
 
 // Deleted is part of [ephemeral.Observer].
 func (p *place) Deleted() { p.shared.shortcut.vacate(p.contender[0], p.czxid, p.parentWatch) }
 
-// HandOver passes the place to the waiter of the session just behind.
-func (p *place) HandOver() { p.shared.places.handOver(p.contender[0], p.handedOver) }
+// PassOn passes the place to the waiter of the session just behind.
+func (p *place) PassOn() { p.shared.places.passOn(p.contender[0], p.passedOn) }
 
-// alreadyHandedOver is the channel of a place that was handed over before a waiter requested it.
-var alreadyHandedOver = func() chan struct{} {
-	handedOver := make(chan struct{})
-	close(handedOver)
-	return handedOver
+// alreadyPassedOn is the channel of a place that was passed on before a waiter requested it.
+var alreadyPassedOn = func() chan struct{} {
+	passedOn := make(chan struct{})
+	close(passedOn)
+	return passedOn
 }()
 
 // add records a contender that has been created.
 func (p *places) add(c Contender) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.handedOver == nil {
-		p.handedOver, p.names, p.added = make(map[string]chan struct{}), make(map[string]string),
+	if p.passedOn == nil {
+		p.passedOn, p.names, p.added = make(map[string]chan struct{}), make(map[string]string),
 			make(map[string]chan struct{})
 	}
-	p.handedOver[c.Name], p.names[c.Key] = nil, c.Name
+	p.passedOn[c.Name], p.names[c.Key] = nil, c.Name
 	if added := p.added[c.Key]; added != nil {
 		close(added)
 		delete(p.added, c.Key)
@@ -92,19 +92,19 @@ func (p *places) add(c Contender) {
 
 // remove records that a contender is about to be deleted. It returns the channel to close when its place is handed
 // over, or nil if no waiter has requested it.
-func (p *places) remove(c Contender) (handedOver chan struct{}) {
+func (p *places) remove(c Contender) (passedOn chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	handedOver = p.handedOver[c.Name]
-	delete(p.handedOver, c.Name)
+	passedOn = p.passedOn[c.Name]
+	delete(p.passedOn, c.Name)
 	delete(p.names, c.Key)
-	return handedOver
+	return passedOn
 }
 
-// handOver hands over the place of a contender whose deletion is in flight. handedOver is what remove returned.
-func (p *places) handOver(c Contender, handedOver chan struct{}) {
-	if handedOver != nil {
-		close(handedOver) // only once, as the deletion is sent once
+// passOn passes on the place of a contender whose deletion is in flight. passedOn is what remove returned.
+func (p *places) passOn(c Contender, passedOn chan struct{}) {
+	if passedOn != nil {
+		close(passedOn) // only once, as the deletion is sent once
 		return
 	}
 	p.mu.Lock()
@@ -112,20 +112,21 @@ func (p *places) handOver(c Contender, handedOver chan struct{}) {
 	p.last = c
 }
 
-// find returns the channel of a contender of the session, or nil for others and for one that left without handing over.
+// find returns the channel of a contender of the session, or nil for others and for one that left without passing it
+// on.
 func (p *places) find(name string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	handedOver, ours := p.handedOver[name]
+	passedOn, ours := p.passedOn[name]
 	if !ours && name == p.last.Name {
-		return alreadyHandedOver
+		return alreadyPassedOn
 	}
-	if ours && handedOver == nil {
-		handedOver = make(chan struct{})
+	if ours && passedOn == nil {
+		passedOn = make(chan struct{})
 		// A clone, since the name would keep the list that it comes from in memory.
-		p.handedOver[strings.Clone(name)] = handedOver
+		p.passedOn[strings.Clone(name)] = passedOn
 	}
-	return handedOver
+	return passedOn
 }
 
 // justAhead returns the name of the contender of this session that has the number before that of c. Callers learn of
@@ -158,10 +159,10 @@ func (p *places) justAhead(ctx context.Context, c Contender, stop <-chan struct{
 	return p.last.Name
 }
 
-// isHandedOver reports whether a place was handed over. It reports false for nil.
-func isHandedOver(handedOver <-chan struct{}) bool {
+// isPassedOn reports whether a place was passed on. It reports false for nil.
+func isPassedOn(passedOn <-chan struct{}) bool {
 	select {
-	case <-handedOver:
+	case <-passedOn:
 		return true
 	default:
 		return false

@@ -23,7 +23,7 @@ func TestPlaces_JustAhead_AnotherHasHandedOver(t *testing.T) {
 	var p places
 	last := Contender{Name: "x-0000000003", Key: "0000000003"}
 	p.add(last)
-	p.handOver(last, p.remove(last))
+	p.passOn(last, p.remove(last))
 	require.Equal(t, last.Name, p.justAhead(t.Context(), Contender{Key: "0000000004"}, nil))
 	synctest.Test(t, func(t *testing.T) {
 		gone, cancel := context.WithCancel(t.Context())

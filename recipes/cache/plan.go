@@ -222,9 +222,9 @@ func (pl *plan) rearmed(r *rearm, how state) {
 	}
 }
 
-// backdate moves the requests to set watches that are in flight back to an earlier transaction than they were sent
-// with, so their answers do not count.
-func (pl *plan) backdate(since int64) {
+// distrustInFlight moves the requests to set watches that are in flight back to an earlier transaction than they were
+// sent with, so their answers do not count.
+func (pl *plan) distrustInFlight(since int64) {
 	for r := range pl.rearming {
 		if r.since > since {
 			r.since, r.late = since, true

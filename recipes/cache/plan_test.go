@@ -356,7 +356,7 @@ func (m *model) verify() {
 	since := m.rounds.verified
 	m.rounds.verify(m.newest)
 	m.sought = m.heard
-	m.plan.backdate(since)
+	m.plan.distrustInFlight(since)
 	for _, p := range m.parts {
 		if *p.state()&(stale|asked) == 0 && m.has[m.index(p)] > 0 {
 			m.plan.expose(p, since, m.rounds.next())

@@ -97,7 +97,7 @@ func (e *engine) recheck() {
 func (e *engine) verify() {
 	since, next := e.rounds.verified, e.rounds.next()
 	e.rounds.verify(e.zxid)
-	e.plan.backdate(since)
+	e.plan.distrustInFlight(since)
 	e.nodes.root.allParts(func(p part) {
 		switch {
 		case *p.state()&(stale|asked) != 0:

@@ -28,7 +28,7 @@ type Registration struct {
 	options   []group.JoinOption
 	closing   context.Context // ends when Close is called
 	close     context.CancelFunc
-	turn      chan struct{} // has room for one, which is taken during an Update
+	updating  chan struct{} // has room for one, which is taken during an Update
 
 	mu       sync.Mutex
 	instance Instance
@@ -82,7 +82,7 @@ func (d *Discovery) Register(ctx context.Context, i Instance, opts ...RegisterOp
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
-	r := &Registration{discovery: d, options: cfg.options, turn: make(chan struct{}, 1)}
+	r := &Registration{discovery: d, options: cfg.options, updating: make(chan struct{}, 1)}
 	if r.member, err = r.join(ctx, i.Service, n); err != nil {
 		return nil, err
 	}
@@ -208,8 +208,8 @@ func (r *Registration) Update(ctx context.Context, i Instance) error {
 	defer cancel(nil)
 	defer context.AfterFunc(r.closing, func() { cancel(fmt.Errorf("discovery: %s: %w", r.Path(), zkrecipes.ErrClosed)) })()
 	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
+	case r.updating <- struct{}{}:
+		defer func() { <-r.updating }()
 	case <-ctx.Done():
 		return session.CauseOf(ctx)
 	}
@@ -261,8 +261,8 @@ func (r *Registration) Close(ctx context.Context) error {
 	}
 	r.close()
 	select {
-	case r.turn <- struct{}{}: // an Update has ended
-		defer func() { <-r.turn }()
+	case r.updating <- struct{}{}: // an Update has ended
+		defer func() { <-r.updating }()
 	case <-ctx.Done(): // it is about to end, and removes what it has created
 	}
 	r.mu.Lock()

@@ -14,27 +14,27 @@ import (
 //
 // Unlock panics if the mutex isn't locked. It waits for the server's answer until ctx is done.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {
-	return &locker{mutex: m, ctx: ctx, turn: make(chan struct{}, 1)}
+	return &locker{mutex: m, ctx: ctx, locked: make(chan struct{}, 1)}
 }
 
 type locker struct {
 	mutex *Mutex
 	ctx   context.Context //nolint:containedctx // the methods of sync.Locker take none
-	// turn is taken while the mutex is locked. Unlock does not say which hold it ends, so there must be only one, even
+	// locked is full while the mutex is locked. Unlock does not say which hold it ends, so there must be only one, even
 	// after a loss.
-	turn chan struct{}
-	hold *zkrecipes.Hold // guarded by turn
+	locked chan struct{}
+	hold   *zkrecipes.Hold // guarded by locked
 }
 
 func (l *locker) Lock() {
 	select {
-	case l.turn <- struct{}{}:
+	case l.locked <- struct{}{}:
 	case <-l.ctx.Done():
 		panic(fmt.Errorf("lock %s: %w", l.mutex.queue.Path(), context.Cause(l.ctx)))
 	}
 	h, err := l.mutex.Lock(l.ctx)
 	if err != nil {
-		<-l.turn
+		<-l.locked
 		panic(fmt.Errorf("lock: %w", err))
 	}
 	l.hold = h
@@ -47,5 +47,5 @@ func (l *locker) Unlock() {
 	}
 	l.hold = nil
 	_ = h.Release(l.ctx) // lost, or the removal continues: a sync.Locker can report neither
-	<-l.turn
+	<-l.locked
 }

@@ -1,9 +1,6 @@
 package soak
 
 import (
-	"encoding/xml"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,26 +58,6 @@ func TestJournal_BadLine(t *testing.T) {
 	}
 	if _, err := OpenJournal(path); err == nil || !strings.Contains(err.Error(), "line 1") {
 		t.Errorf("another file is taken for a journal: %v", err)
-	}
-}
-
-func TestDraw(t *testing.T) {
-	picture := Draw([]Entry{
-		{Run: 1, Ran: 1, Sample: Sample{Heap: 5e6}},
-		{Run: 2, Ran: 3, Total: Tally{Sections: 10}, Sample: Sample{Heap: 4e6}},
-	})
-	for d := xml.NewDecoder(strings.NewReader(picture)); ; {
-		if _, err := d.Token(); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := strings.Count(picture, "<polyline"); n != len(curves) || !strings.Contains(picture, "stroke-dasharray") {
-		t.Errorf("%d curves:\n%s", n, picture)
-	}
-	if Draw(nil) == "" {
-		t.Error("an empty journal has no picture")
 	}
 }
 

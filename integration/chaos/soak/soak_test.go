@@ -14,8 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// The long form is `make soak DURATION=8h`. SOAK_JOURNAL is the journal, which a later run continues, and SOAK_PICTURE
-// the file for the curves.
+// The long form is `make soak DURATION=8h`. SOAK_JOURNAL is the journal, which a later run continues.
 func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an ensemble")
@@ -69,11 +68,6 @@ func TestSoak(t *testing.T) {
 	}
 	if standsStill(entries) {
 		t.Errorf("another library has had no section for %v: %v", stillness, last)
-	}
-	if file := os.Getenv("SOAK_PICTURE"); file != "" {
-		if err := os.WriteFile(file, []byte(soak.Draw(entries)), 0o644); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

@@ -4,6 +4,7 @@
 //
 //	go run ./doubt/schedules                                        all tests of the root module, from integration/
 //	go run ./doubt/schedules -each 1m -run 'TestTxn' ./internal/znode    some of them, for longer
+//	go run ./doubt/schedules -module ../zkgrpc                        all tests of another module
 //
 // The command runs each test repeatedly for a while, in new processes and with one, two and four processors. Tests
 // outside a testing/synctest bubble run as usual. It builds a Go runtime with yields, using go build -overlay, so
@@ -67,6 +68,7 @@ func main() {
 	var r runner
 	flag.DurationVar(&r.each, "each", 2*time.Second, "how long to repeat each test")
 	flag.StringVar(&r.pattern, "run", "^Test", "regular expression of tests")
+	flag.StringVar(&r.module, "module", "..", "folder of the module")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := r.run(ctx, flag.Args())
@@ -83,6 +85,7 @@ const timeout = 10 * time.Minute
 type runner struct {
 	each          time.Duration
 	pattern       string
+	module        string
 	dir           string // of the built files
 	tests, failed int
 }
@@ -99,7 +102,7 @@ func (r *runner) run(ctx context.Context, packages []string) (err error) {
 	if len(packages) == 0 {
 		packages = []string{"./..."}
 	}
-	list, err := r.output(ctx, "..", "go", append([]string{"list", "-f", "{{.Name}} {{.Dir}}"}, packages...)...)
+	list, err := r.output(ctx, r.module, "go", append([]string{"list", "-f", "{{.Name}} {{.Dir}}"}, packages...)...)
 	if err != nil {
 		return err
 	}

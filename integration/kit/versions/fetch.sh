@@ -1,6 +1,6 @@
 #!/bin/bash
-# Fetches releases of ZooKeeper, Curator, Spring Cloud Zookeeper, Kafka and Helix, with some of their own tests, into
-# cache/ with Maven, and verifies the checksum of every file.
+# Fetches releases of ZooKeeper, Curator and Spring Cloud Zookeeper, with some of their own tests, into cache/ with
+# Maven, and verifies the checksum of every file.
 #
 #   fetch.sh                          the releases that .ci/run needs
 #   fetch.sh all                      every release with checksums in sums/
@@ -13,7 +13,7 @@ export LC_ALL=C
 cd "$(dirname "$0")"
 
 plugin=org.apache.maven.plugins:maven-dependency-plugin:3.6.1
-default=(zookeeper-3.8.6 zookeeper-3.9.5 curator-5.9.0 discovery-5.9.0 curatortests-5.9.0 zookeepertests-3.9.5 kafkatests-3.9.1 helix-1.4.3)
+default=(zookeeper-3.8.6 zookeeper-3.9.5 curator-5.9.0 discovery-5.9.0 curatortests-5.9.0 zookeepertests-3.9.5)
 
 sums() { (cd "$1" && sha256sum -- *.*); }
 

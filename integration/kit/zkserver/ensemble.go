@@ -1,7 +1,6 @@
 package zkserver
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -34,8 +33,7 @@ type Ensemble struct {
 // StartEnsemble runs n servers until the end of the test. It ignores ZKRECIPES_SERVERS.
 func StartEnsemble(tb testing.TB, n int, opts ...Option) *Ensemble {
 	tb.Helper()
-	e, err := OpenEnsemble(n, opts...)
-	require(tb, err)
+	e := &Ensemble{host: loopback.Block(), opts: opts}
 	tb.Cleanup(func() {
 		if err := e.Rejoin(); err != nil {
 			tb.Error(err)
@@ -44,28 +42,15 @@ func StartEnsemble(tb testing.TB, n int, opts ...Option) *Ensemble {
 			s.finish(tb)
 		}
 	})
-	return e
-}
-
-// OpenEnsemble is StartEnsemble for programs, which must close the ensemble.
-func OpenEnsemble(n int, opts ...Option) (*Ensemble, error) {
-	cfg := newConfig(opts)
-	if cfg.ownUsers && os.Geteuid() != 0 {
-		return nil, errors.New("servers under users of their own take root: run as root or without WithOwnUsers")
+	if newConfig(opts).ownUsers && os.Geteuid() != 0 {
+		tb.Fatal("servers under users of their own take root: run as root or without WithOwnUsers")
 	}
-	e := &Ensemble{host: loopback.Block(), opts: opts}
 	for range n {
-		if _, err := e.add(); err != nil {
-			return nil, errors.Join(err, e.Close())
-		}
+		_, err := e.add()
+		require(tb, err)
 	}
-	if err := e.launch(); err != nil {
-		for _, s := range e.Servers {
-			err = errors.Join(err, s.remove())
-		}
-		return nil, err
-	}
-	return e, nil
+	require(tb, e.launch())
+	return e
 }
 
 // add adds a server that is neither configured nor started.
@@ -162,13 +147,4 @@ func (e *Ensemble) WaitReady() error {
 		}
 	}
 	return fmt.Errorf("no single leader after %v", most)
-}
-
-// Close kills all servers and removes what they wrote.
-func (e *Ensemble) Close() error {
-	err := e.Rejoin()
-	for _, s := range e.Servers {
-		err = errors.Join(err, s.Close())
-	}
-	return err
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
@@ -123,26 +124,17 @@ func watchMetrics(t *testing.T, address string) *witness {
 // watchAlerts reports each alert that fires, as the page of Prometheus shows it.
 func watchAlerts(t *testing.T, p *server) *witness {
 	t.Helper()
-	w, client := &witness{}, &process{t: t, address: p.address}
+	w := &witness{}
 	go func() {
 		for before := (map[string]bool{}); t.Context().Err() == nil; time.Sleep(200 * time.Millisecond) {
-			var now struct {
-				Data struct {
-					Alerts []struct {
-						State       string
-						ActiveAt    string
-						Annotations struct{ Summary, Description string }
-						Labels      struct{ Alertname string }
-					}
-				}
-			}
-			if _, body, err := client.get("/api/v1/alerts"); err != nil || json.Unmarshal([]byte(body), &now) != nil {
+			now, err := p.Alerts(t.Context())
+			if err != nil {
 				continue
 			}
-			for _, a := range now.Data.Alerts {
-				text := fmt.Sprintf("%s %s %s since %s", a.Labels.Alertname, a.Annotations.Summary,
-					a.Annotations.Description, a.ActiveAt)
-				if a.State == "firing" && !before[text] {
+			for _, a := range now.Alerts {
+				text := fmt.Sprintf("%s %s %s since %v", a.Labels["alertname"], a.Annotations["summary"],
+					a.Annotations["description"], a.ActiveAt)
+				if a.State == v1.AlertStateFiring && !before[text] {
 					before[text] = true
 					w.say(text)
 				}

@@ -4,16 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
@@ -23,8 +23,8 @@ const operations = "../../../docs/operations"
 
 // server is a Prometheus that scrapes processes, with the alert rules of the documents.
 type server struct {
-	t       *testing.T
-	address string
+	v1.API
+	t *testing.T
 }
 
 // target is what a Prometheus scrapes.
@@ -68,10 +68,12 @@ func prometheus(t *testing.T, targets []target) *server {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
 	require.NoError(t, os.WriteFile(file, []byte(config.String()), 0o600))
-	p := &server{t: t, address: freeAddress(t)}
+	address := freeAddress(t)
+	client, err := api.NewClient(api.Config{Address: "http://" + address})
+	require.NoError(t, err)
+	p := &server{v1.NewAPI(client), t}
 	cmd := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
-		"--web.listen-address="+p.address,
-		"--log.level=warn")
+		"--web.listen-address="+address, "--log.level=warn")
 	var said strings.Builder
 	cmd.Stderr = &said
 	require.NoError(t, cmd.Start())
@@ -84,80 +86,30 @@ func prometheus(t *testing.T, targets []target) *server {
 	})
 	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
 		all, err := p.query("sum(up)", time.Now(), time.Now())
-		if err == nil && len(all) == 1 && all[0].samples[0].value == float64(len(targets)) {
+		if err == nil && len(all) == 1 && int(all[0].Values[0].Value) == len(targets) {
 			return p
 		}
 		require.True(t, time.Now().Before(deadline), "waiting until Prometheus has scraped all")
 	}
 }
 
-// series is one line of a panel.
-type series struct {
-	labels  map[string]string
-	samples []sample
-}
-
-type sample struct {
-	at    time.Time
-	value float64
-}
-
 // query evaluates an expression for each second.
-func (p *server) query(expr string, from, to time.Time) (all []series, err error) {
-	second := func(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
-	of := url.Values{"query": {expr}, "start": {second(from)}, "end": {second(to)}, "step": {"1"}}
+func (p *server) query(expr string, from, to time.Time) (model.Matrix, error) {
 	ctx, cancel := context.WithTimeout(p.t.Context(), limit)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+"/api/v1/query_range?"+of.Encode(),
-		nil)
+	found, _, err := p.QueryRange(ctx, expr, v1.Range{Start: from, End: to, Step: time.Second})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", expr, err)
 	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = answer.Body.Close() }() // it was read
-	var body struct {
-		Error string
-		Data  struct {
-			Result []struct {
-				Metric map[string]string
-				Values [][2]any
-			}
-		}
-	}
-	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
-		return nil, err
-	}
-	if body.Error != "" {
-		return nil, fmt.Errorf("%s: %s", expr, body.Error)
-	}
-	for _, r := range body.Data.Result {
-		line := series{labels: r.Metric}
-		for _, v := range r.Values {
-			at, _ := v[0].(float64)
-			text, _ := v[1].(string)
-			value, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				return nil, err
-			}
-			line.samples = append(line.samples, sample{time.Unix(int64(at), 0), value})
-		}
-		all = append(all, line)
-	}
-	return all, nil
+	lines, _ := found.(model.Matrix) // as the answer to a range always is
+	return lines, nil
 }
 
 // dashboard is the part of docs/operations/dashboard.json that is needed.
 type dashboard struct {
 	Panels []struct {
-		Title       string
-		Type        string
-		FieldConfig struct {
-			Defaults struct{ Unit string }
-		}
-		Targets []struct{ Expr, LegendFormat string }
+		Title   string
+		Targets []struct{ Expr string }
 	}
 }
 
@@ -173,31 +125,26 @@ func readDashboard(t *testing.T) (d dashboard) {
 // variables are those of the dashboard, as Grafana fills them in.
 var variables = strings.NewReplacer("$job", ".+", "$__rate_interval", "5s")
 
-// show draws the panels for a run. Each query must have data.
-func (p *server) show(t *testing.T, d *drawing) {
+// show evaluates the queries of all panels for a run. Each must have data.
+func (p *server) show(t *testing.T, from, to time.Time) {
 	t.Helper()
 	for _, panel := range readDashboard(t).Panels {
-		part := part{title: panel.Title, kind: panel.Type, unit: panel.FieldConfig.Defaults.Unit}
 		for _, target := range panel.Targets {
-			lines, err := p.query(variables.Replace(target.Expr), d.from, d.to)
+			lines, err := p.query(variables.Replace(target.Expr), from, to)
 			require.NoError(t, err, panel.Title)
 			require.NotEmpty(t, lines, "%s shows nothing: %s", panel.Title, target.Expr)
-			for _, l := range lines {
-				part.add(target.LegendFormat, l)
-			}
 		}
-		d.parts = append(d.parts, part)
 	}
 }
 
 // fired returns the alerts that fired during a run, each with the reason of a loss.
-func (p *server) fired(t *testing.T, d *drawing) map[string]bool {
+func (p *server) fired(t *testing.T, from, to time.Time) map[string]bool {
 	t.Helper()
-	alerts, err := p.query(`ALERTS{alertstate="firing"}`, d.from, d.to)
+	alerts, err := p.query(`ALERTS{alertstate="firing"}`, from, to)
 	require.NoError(t, err)
 	names := map[string]bool{}
 	for _, a := range alerts {
-		names[strings.TrimSpace(a.labels["alertname"]+" "+a.labels["reason"])] = true
+		names[strings.TrimSpace(string(a.Metric["alertname"]+" "+a.Metric["reason"]))] = true
 	}
 	return names
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -104,45 +103,26 @@ func (s *stage) excerpt(p *process, since time.Time) {
 }
 
 // Each fault appears in the log, and in the metrics within one scrape. Then an operator examines the run: the panels of
-// the dashboard, and the alerts. OPERATIONS_PICTURE=file writes a picture of the panels, with pauses between the
-// faults.
+// the dashboard, and the alerts.
 func TestServices_FaultsAreSeenWithinOneScrape(t *testing.T) {
-	picture := os.Getenv("OPERATIONS_PICTURE")
 	s := set(t)
 	p := s.prometheus()
-	run := &drawing{from: time.Now()}
-	for _, fault := range []struct {
-		name string
-		do   func()
-	}{{"partition", s.partition}, {"kill", s.kill}, {"freeze", s.freeze}, {"restart", s.restart}} {
-		s.rest(picture != "")
-		run.marks = append(run.marks, mark{fault.name, time.Now()})
-		fault.do()
-	}
-	s.rest(picture != "")
-	run.to = time.Now()
+	from := time.Now()
+	s.partition()
+	s.kill()
+	s.freeze()
+	s.restart()
+	to := time.Now()
 	t.Run("dashboard", func(t *testing.T) {
 		if p == nil {
 			t.Skip("no Prometheus: install it")
 		}
-		p.show(t, run)
-		fired := p.fired(t, run)
+		p.show(t, from, to)
+		fired := p.fired(t, from, to)
 		t.Logf("alerts: %v", slices.Sorted(maps.Keys(fired)))
 		require.True(t, fired["ZooKeeperHoldLost deadline"], "the loss of the partition")
 		require.False(t, fired["ZooKeeperNoLeader"], "the next leads after a session timeout")
-		if picture != "" {
-			require.NoError(t, os.WriteFile(picture, []byte(run.svg()), 0o644))
-		}
 	})
-}
-
-// rest waits until all is well, and a little longer for a picture.
-func (s *stage) rest(picture bool) {
-	s.t.Helper()
-	s.leader()
-	if picture {
-		time.Sleep(12 * time.Second)
-	}
 }
 
 // The packets of the leader are lost, in both directions. It is not notified, and detects it after 3/8 of the session

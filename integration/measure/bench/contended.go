@@ -56,10 +56,6 @@ func (f *field) contended(ctx context.Context, n int, v variant, want wanted) ro
 		f.curator.contestant("mutex", f.number, n),
 		looping("go-zookeeper Lock", n, func(i int) section { return f.goZookeeperLock(i, "/bench/gozk/mutex") }),
 	}}
-	if f.away == 0 {
-		r.run = append(r.run, looping("its five requests, plain", n,
-			func(int) section { return plainLock(f.addr, "/bench/plain") }))
-	}
 	r.want = want[f.away][n]
 	return f.distant(r)
 }

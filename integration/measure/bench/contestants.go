@@ -71,9 +71,7 @@ func (f *field) rows(ctx context.Context) []row {
 	}
 	rows = append(rows,
 		f.election(ctx, "zkrecipes"),
-		f.election(ctx, "zkrecipes, auto", election.WithHandOver(zkrecipes.HandOverAuto)),
-		f.withKazoo(ctx, 1),
-		f.withKazoo(ctx, clients))
+		f.election(ctx, "zkrecipes, auto", election.WithHandOver(zkrecipes.HandOverAuto)))
 	rows = append(rows, f.counters(ctx)...)
 	for _, sessions := range []int{1, 2} {
 		name := map[int]string{
@@ -91,8 +89,6 @@ func (f *field) uncontended(ctx context.Context, n int, ofBare, ofCurator float6
 	return row{fmt.Sprintf("uncontended Lock+Release, %d client(s)", n), []contestant{
 		looping("zkrecipes", n, func(i int) section { return f.lock(ctx, i, fmt.Sprintf("/bench/ours/lock-of-%d", i)) }),
 		looping("create+delete", n, f.createDelete),
-		looping("create+children+delete", n, f.createListDelete),
-		looping("create∥children+delete", n, f.createBesideListDelete),
 		f.curator.contestant("lock", f.number, n),
 		looping("go-zookeeper Lock", n, func(i int) section {
 			return f.goZookeeperLock(i,
@@ -109,18 +105,6 @@ func (f *field) election(ctx context.Context, name string, opts ...election.Opti
 	return row{fmt.Sprintf("election, %d sessions", clients), []contestant{
 		looping(name, clients, func(i int) section { return f.term(ctx, i, opts...) }),
 		selector,
-	}, nil}
-}
-
-// withKazoo measures what the option WithKazoo costs, and kazoo's own Lock. Each has its own path.
-func (f *field) withKazoo(ctx context.Context, n int) row {
-	ours := func(name, path string, opts ...mutex.Option) contestant {
-		return looping(name, n, func(i int) section { return f.lock(ctx, i, path, opts...) })
-	}
-	return row{fmt.Sprintf("mutex WithKazoo, %d session(s)", n), []contestant{
-		ours("zkrecipes, WithKazoo", "/bench/ours/with-kazoo", mutex.WithKazoo()),
-		ours("zkrecipes", "/bench/ours/mutex"),
-		f.kazoo.contestant(n),
 	}, nil}
 }
 
@@ -199,42 +183,11 @@ func bareParent(client int) string { return fmt.Sprintf("/bench/bare/lock-of-%d"
 // bareName is as long as a contender's name, because the length costs time as well.
 const bareName = "/_c_01234567-89ab-cdef-0123-456789abcdef-lock-"
 
-func (f *field) create(client int) (string, error) {
-	return f.raw[client].Create(bareParent(client)+bareName, []byte("host/4711"), zk.FlagEphemeral|zk.FlagSequence, open)
-}
-
 func (f *field) createDelete(client int) section {
 	return func(int) error {
-		path, err := f.create(client)
+		path, err := f.raw[client].Create(bareParent(client)+bareName, []byte("host/4711"), zk.FlagEphemeral|zk.FlagSequence,
+			open)
 		if err != nil {
-			return err
-		}
-		return f.raw[client].Delete(path, -1)
-	}
-}
-
-func (f *field) createListDelete(client int) section {
-	return func(int) error {
-		path, err := f.create(client)
-		if err != nil {
-			return err
-		}
-		if _, _, err := f.raw[client].Children(bareParent(client)); err != nil {
-			return err
-		}
-		return f.raw[client].Delete(path, -1)
-	}
-}
-
-func (f *field) createBesideListDelete(client int) section {
-	return func(int) error {
-		listed := make(chan error, 1)
-		go func() {
-			_, _, err := f.raw[client].Children(bareParent(client))
-			listed <- err
-		}()
-		path, err := f.create(client)
-		if err := errors.Join(err, <-listed); err != nil {
 			return err
 		}
 		return f.raw[client].Delete(path, -1)

@@ -2,8 +2,8 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	_ "embed"
@@ -42,36 +42,23 @@ func startCurator(addrs []string) (_ *curator, err error) {
 // contestant returns the contestant of n clients at the address with the given index.
 func (c *curator) contestant(work string, at, n int) contestant {
 	return contestant{"Curator", []int{c.PID()}, func(_ context.Context, slice time.Duration) (float64, error) {
-		done, err := c.work(work, at, n, slice)
-		return done.rate, err
+		return c.work(work, at, n, slice)
 	}}
 }
 
-// done is what clients have done in a slice of time.
-type done struct {
-	rate        float64 // sections per second
-	worst       float64 // milliseconds of the longest section
-	least, most float64 // sections of one client
-}
-
-// do sends one order, and waits until the work is done.
-func do(p *peer.Program, order ...any) (d done, err error) {
-	answer, err := p.Do(order...)
-	if err != nil {
-		return done{}, err
-	}
-	_, err = fmt.Sscan(answer, &d.rate, &d.worst, &d.least, &d.most)
-	return d, err
-}
-
-func (c *curator) work(work string, at, n int, slice time.Duration) (d done, err error) {
+// work makes n clients work, and returns their sections per second.
+func (c *curator) work(work string, at, n int, slice time.Duration) (rate float64, err error) {
 	if !c.warm[work] { // the JVM compiles code that runs often
 		c.warm[work] = true
 		if _, err := c.work(work, 0, n, 4*time.Second); err != nil {
-			return done{}, err
+			return 0, err
 		}
 	}
-	return do(c.Program, work, at, n, slice.Milliseconds())
+	answer, err := c.Do(work, at, n, slice.Milliseconds())
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseFloat(answer, 64)
 }
 
 func (c *curator) stop() {

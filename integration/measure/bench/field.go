@@ -27,18 +27,14 @@ type field struct {
 	ours    []*conn.Client
 	raw     []*zk.Conn
 	curator *curator
-	kazoo   kazoo
-	server  *zkserver.Server
 	proxy   *proxy.Proxy // nil without a delay
 }
 
 // prepare connects the clients and creates the parents. The first field is connected to the server directly.
 func prepare(ctx context.Context, server *zkserver.Server) (fields []*field, stop func(), err error) {
 	var java *curator
-	var python kazoo
 	stop = func() {
 		java.stop()
-		python.stop()
 		for _, f := range fields {
 			f.stop()
 		}
@@ -50,7 +46,7 @@ func prepare(ctx context.Context, server *zkserver.Server) (fields []*field, sto
 	}()
 	var addrs []string
 	for i, away := range nets {
-		f := &field{number: i, away: away, addr: server.Addr(), server: server}
+		f := &field{number: i, away: away, addr: server.Addr()}
 		fields = append(fields, f)
 		if err := f.connect(ctx); err != nil {
 			return nil, stop, err
@@ -60,13 +56,10 @@ func prepare(ctx context.Context, server *zkserver.Server) (fields []*field, sto
 	if java, err = startCurator(addrs); err != nil {
 		return nil, stop, err
 	}
-	if python, err = startKazoo(server.Addr(), clients); err != nil {
-		return nil, stop, err
-	}
 	for _, f := range fields {
-		f.curator, f.kazoo = java, python
+		f.curator = java
 	}
-	paths := []string{"/bench", "/bench/bare", "/bench/plain"}
+	paths := []string{"/bench", "/bench/bare"}
 	for i := range most {
 		paths = append(paths, bareParent(i))
 	}

@@ -1,6 +1,6 @@
-// Package bench compares zkrecipes with Curator, with go-zookeeper's and kazoo's Lock and with the bare operations. All
-// take turns on the same real server, which keeps its data in memory. The command prints each result with its target,
-// and fails if a target is missed.
+// Package bench compares zkrecipes with Curator, with go-zookeeper's Lock and with the bare operations. All take turns
+// on the same real server, which keeps its data in memory. The command prints each result with its target, and fails if
+// a target is missed.
 //
 // A rate is in sections per second. A ratio is the median of the ratios within one round, so other load on the machine
 // affects both sides. Client and server are the processor time of one section, in microseconds, which says more than a

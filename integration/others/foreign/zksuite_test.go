@@ -32,7 +32,7 @@ func TestZooKeeperSuite(t *testing.T) {
 					t.Parallel()
 					args := slices.Concat(flags, []string{
 						"-Dzookeeper.DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=",
-						fmt.Sprintf("-Dtest.junit.threads=%d", 3*len(classes)),
+						fmt.Sprintf("-Dtest.junit.threads=%d", 2*len(classes)),
 						fmt.Sprintf("-Dzookeeper.junit.threadid=%d", firstPorts+i+1),
 						"--select-class=org.apache.zookeeper." + class,
 					})
@@ -47,26 +47,16 @@ func TestZooKeeperSuite(t *testing.T) {
 		all.took = time.Since(started)
 		judge(t, server, all, zookeeperDeclared)
 	}
-	factory := "-Dzookeeper.serverCnxnFactory=zkrecipes.StandInCnxnFactory"
 	t.Run("zktest", func(t *testing.T) {
 		env := []string{
 			"FOREIGN_STANDIN=" + filepath.Join(standin(t, "standin"), "standin"),
 			"FOREIGN_ENSEMBLES=" + startEnsembles(t, "3.9.5"),
 		}
-		test(t, "zktest", ours+":"+jars, 0, env, factory)
+		test(t, "zktest", ours+":"+jars, 0, env, "-Dzookeeper.serverCnxnFactory=zkrecipes.StandInCnxnFactory")
 	})
-	if !everything() {
-		return
+	if everything() {
+		t.Run("zookeeper", func(t *testing.T) { test(t, "zookeeper", jars, len(classes), nil) })
 	}
-	t.Run("zookeeper", func(t *testing.T) { test(t, "zookeeper", jars, len(classes), nil) })
-	t.Run("apart", func(t *testing.T) { // what fails here needs the server in the test process
-		script, err := filepath.Abs("testdata/standin/zookeeper.sh")
-		if err != nil {
-			t.Fatal(err)
-		}
-		test(t, "zookeeper in a process of its own", ours+":"+jars, 2*len(classes),
-			[]string{"FOREIGN_STANDIN=" + script, "FOREIGN_JARS=" + jars}, factory)
-	})
 }
 
 // zookeeperQuick are the tests that run without FOREIGN=all.

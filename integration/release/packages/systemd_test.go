@@ -30,8 +30,7 @@ const patience = 2 * time.Minute
 func boot(t *testing.T, packages string) *machine {
 	t.Helper()
 	m := &machine{root: t.TempDir()}
-	said := strings.Fields(run(t, "../../../.ci/debian", "systemd", "systemd", "systemd-sysv", "dbus"))
-	run(t, "tar", "-C", m.root, "-xf", said[len(said)-1])
+	run(t, "tar", "-C", m.root, "-xf", debian(t))
 	run(t, "dpkg", "--root="+m.root, "--force-script-chrootless", "--no-triggers", "-i", packages+"/zkr-linux-amd64.deb")
 	m.write(t, "etc/hostname", 0o644, "node1\n")
 	m.write(t, "usr/local/bin/worker", 0o755, "#!/bin/sh\necho $$ >>/var/lib/$UNIT.starts\neval \"$WORK\"\n")
@@ -59,6 +58,13 @@ func boot(t *testing.T, packages string) *machine {
 		return m.pid != 0 && m.try(t, "systemctl", "is-system-running") == "running"
 	})
 	return m
+}
+
+// debian returns the archive of a Debian with systemd.
+func debian(t *testing.T) string {
+	t.Helper()
+	said := strings.Fields(run(t, "../../../.ci/debian", "systemd", "systemd", "systemd-sysv", "dbus"))
+	return said[len(said)-1]
 }
 
 // find returns the process ID of the machine's systemd.

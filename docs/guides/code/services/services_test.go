@@ -219,6 +219,7 @@ func TestOffer_EndsBeforeItIsRegistered(t *testing.T) {
 		synctest.Wait()
 		end()
 		require.ErrorIs(t, <-over, context.Canceled)
+		synctest.Wait()
 		select {
 		case err := <-served:
 			require.ErrorIs(t, err, http.ErrServerClosed)

@@ -8,7 +8,6 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicLong;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
@@ -23,10 +22,9 @@ import org.apache.curator.retry.RetryNTimes;
 import org.apache.curator.retry.RetryOneTime;
 
 /**
- * Does one piece of work for every line of input, "work address clients milliseconds". It prints how many sections it ran per
- * second, how many milliseconds the longest took, and how many the unluckiest and the luckiest client ran. The address is the
- * index of a server among the arguments. Every client has its own session and thread. In the work "shared", the threads share
- * one session.
+ * Does one piece of work for every line of input, "work address clients milliseconds", and prints how many sections it ran per
+ * second. The address is the index of a server among the arguments. Every client has its own session and thread. In the work
+ * "shared", the threads share one session.
  */
 public class CuratorBench {
     interface Section {
@@ -108,7 +106,6 @@ public class CuratorBench {
                 client.blockUntilConnected();
                 clients.add(client);
             }
-            AtomicLong longest = new AtomicLong();
             long start = System.nanoTime();
             long end = start + TimeUnit.MILLISECONDS.toNanos(Long.parseLong(words[3]));
             List<Future<Integer>> counts = new ArrayList<>();
@@ -118,32 +115,22 @@ public class CuratorBench {
                 Section section = section(words[0], clients.get(words[0].equals("shared") ? 0 : i), i, toClose);
                 counts.add(threads.submit(() -> {
                     int done = 0;
-                    long worst = 0;
-                    long began = System.nanoTime();
-                    for (int turn = number; began < end; turn++) {
+                    for (int turn = number; System.nanoTime() < end; turn++) {
                         section.run(turn);
                         done++;
-                        long now = System.nanoTime();
-                        worst = Math.max(worst, now - began);
-                        began = now;
                     }
-                    longest.accumulateAndGet(worst, Math::max);
                     return done;
                 }));
             }
             int total = 0;
-            int least = Integer.MAX_VALUE;
-            int most = 0;
             for (Future<Integer> count : counts) {
                 total += count.get();
-                least = Math.min(least, count.get());
-                most = Math.max(most, count.get());
             }
             double rate = total / ((System.nanoTime() - start) / 1e9);
             for (Closeable one : toClose) {
                 one.close();
             }
-            System.out.println(rate + " " + longest.get() / 1e6 + " " + least + " " + most);
+            System.out.println(rate);
         }
         threads.shutdown();
         for (List<CuratorFramework> clients : all) {

@@ -176,9 +176,8 @@ func (w *Waiter) lookAnew() {
 
 // locate returns a listing that contains the contender, and its index there. It tries l, then the listing requested
 // with the create, then new ones. The requests that follow a listing, about foreign nodes or a limit, may outlast the
-// connection, so a grant based on the listing counts only if no connection has come up since it was requested, or if
-// the node is checked again: see [hold.Give]. A contender that was not ahead in the listing is not ahead later either
-// while the node exists.
+// connection, so [hold.Give] checks the node again if a connection has come up since the listing was requested. A
+// contender that was not ahead in the listing is not ahead later either while the node exists.
 //
 // Errors: ErrGone if the contender was deleted, or is behind a copy of itself.
 func (w *Waiter) locate(l *listing) (*listing, int, error) {
@@ -196,8 +195,8 @@ func (w *Waiter) locate(l *listing) (*listing, int, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		// A list without the contender never proves that it is first: either the contender was deleted, or the list was read
-		// before the create was applied.
+		// A list without the contender never proves that it is first: either the contender was deleted, or the list was
+		// read before the create was applied.
 		if me := l.locate(w.contenders); me >= 0 {
 			if slices.ContainsFunc(l.queue[:me], func(c Contender) bool { return w.node.IsCopy(c.Name) }) {
 				return nil, 0, ephemeral.ErrGone // it would wait for itself

@@ -2,11 +2,11 @@ package lifetime
 
 import "time"
 
-// Proven reports whether the proof lasts long enough for a grant.
-func (l *Lifetime) Proven() bool {
+// EnoughForGrant reports whether the proof lasts long enough for a grant.
+func (l *Lifetime) EnoughForGrant() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.upkeep.Proven(time.Now())
+	return l.upkeep.EnoughForGrant(time.Now())
 }
 
 // ProvePause returns how long to wait before asking the leader for a proof again.
