@@ -20,9 +20,10 @@ for run; do
   read -ra words <<<"$run"
   printf '== %s\n' "$run"
   # Go's default timeout of ten minutes a package is too short on a busy machine.
-  "$gotestsum" --format=pkgname --hide-summary=all --jsonfile="$events/$n.json" --raw-command -- \
-    go -C "${words[0]}" test -json -vet=off -timeout=30m "${words[@]:1}" \
-    </dev/null 2> >(tee "$events/$n.err" >&2) &
+  {
+    "$gotestsum" --format=pkgname --hide-summary=all --jsonfile="$events/$n.json" --raw-command -- \
+      go -C "${words[0]}" test -json -vet=off -timeout=30m "${words[@]:1}" </dev/null 2>&1 >&3 | tee "$events/$n.err" >&2
+  } 3>&1 &
   runs+=($!)
 done
 for i in "${!runs[@]}"; do

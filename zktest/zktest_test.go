@@ -16,33 +16,25 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// client connects go-zookeeper to the server in memory, by additional addresses if there are any, and waits for its
-// session.
-func client(t *testing.T, s *zktest.Server, label string, timeout time.Duration, more ...string) *zk.Conn {
-	t.Helper()
-	c, events, err := zk.Connect(append([]string{s.Addr()}, more...), timeout, zk.WithDialer(s.DialTimeoutAs(label)),
-		zk.WithLogger(quiet{}), zk.WithMaxBufferSize(64<<10), zk.WithMaxConnBufferSize(64<<10))
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	for e := range events {
-		if e.State == zk.StateHasSession {
-			break
-		}
-	}
-	return c
-}
-
 var open = zk.WorldACL(zk.PermAll)
 
 func TestClient_CallsOfGoZookeeper_Work(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := zktest.Run(t, zktest.InMemory())
-		c := client(t, s, "a", 10*time.Second)
+		c, events, err := zk.Connect([]string{s.Addr()}, 10*time.Second, zk.WithDialer(s.DialTimeoutAs("a")),
+			zk.WithLogger(quiet{}), zk.WithMaxBufferSize(64<<10), zk.WithMaxConnBufferSize(64<<10))
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		for e := range events {
+			if e.State == zk.StateHasSession {
+				break
+			}
+		}
 
 		path, err := c.Create("/a", []byte("one"), 0, open)
 		require.NoError(t, err)
 		require.Equal(t, "/a", path)
-		data, stat, events, err := c.GetW("/a")
+		data, stat, changes, err := c.GetW("/a")
 		require.NoError(t, err)
 		require.Equal(t, "one", string(data))
 		require.Equal(t, stat.Czxid, stat.Mzxid)
@@ -50,7 +42,7 @@ func TestClient_CallsOfGoZookeeper_Work(t *testing.T) {
 		stat, err = c.Set("/a", []byte("two"), 0)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, stat.Version)
-		require.Equal(t, zk.EventNodeDataChanged, (<-events).Type)
+		require.Equal(t, zk.EventNodeDataChanged, (<-changes).Type)
 
 		_, err = c.CreateContainer("/locks", nil, zk.FlagContainer, open)
 		require.NoError(t, err)
@@ -68,58 +60,5 @@ func TestClient_CallsOfGoZookeeper_Work(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, c.AddAuth("digest", []byte("u:p")))
 		require.Len(t, s.Ephemerals(c.SessionID()), 1)
-	})
-}
-
-func TestClient_ReplyToAProtectedCreateLost_FindsItsNodeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Run(t, zktest.InMemory())
-		// With a single address, go-zookeeper may fail the search that waits for the next connection, before it has tried to
-		// dial.
-		c := client(t, s, "a", 10*time.Second, "127.0.0.2:2181")
-		_, err := c.Create("/lock", nil, 0, open)
-		require.NoError(t, err)
-		rule := s.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^/lock/"}, zktest.DropReply())
-		path, err := c.CreateProtectedEphemeralSequential("/lock/n-", nil, open)
-		require.NoError(t, err)
-		require.Equal(t, 1, rule.Hits())
-		require.Equal(t, []string{path}, s.Ephemerals(c.SessionID()))
-	})
-}
-
-func TestClient_ExpiredOnTheServer_GetsANewSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Run(t, zktest.InMemory())
-		c := client(t, s, "a", 10*time.Second)
-		old := c.SessionID()
-		require.Equal(t, old, s.SessionOf("a"))
-		_, err := c.Create("/e", nil, zk.FlagEphemeral, open)
-		require.NoError(t, err)
-		require.True(t, s.Expire(old))
-		require.False(t, s.Exists("/e"))
-		time.Sleep(5 * time.Second)
-		require.Equal(t, zk.StateHasSession, c.State())
-		require.NotEqual(t, old, c.SessionID())
-		require.Equal(t, c.SessionID(), s.SessionOf("a"))
-	})
-}
-
-func TestClient_CutAndStalledForHours_KeepsOrFindsASession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(time.Second))
-		for _, name := range []string{"a", "b", "c"} {
-			client(t, s, name, 6*time.Second)
-		}
-		for end := time.Now().Add(2 * time.Hour); time.Now().Before(end); time.Sleep(20 * time.Second) {
-			s.Cut(zktest.Label("a"))
-			s.Stall(zktest.Label("b"), zktest.Both)
-			time.Sleep(10 * time.Second)
-			s.Heal(zktest.Label("b"))
-		}
-		time.Sleep(10 * time.Second)
-		for _, ses := range s.Sessions() {
-			require.True(t, ses.Connected, ses.Client)
-		}
-		require.Len(t, s.Sessions(), 3)
 	})
 }

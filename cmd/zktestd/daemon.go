@@ -344,7 +344,6 @@ func (d *daemon) serveHTTP(addr string) error {
 		Handler: http.NewCrossOriginProtection().Handler(ours(mux, l.Addr(), addr)),
 		// A command may take as long as its argument specifies.
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: time.Minute,
-		ConnState: (&visitors{}).note,
 	}
 	d.wg.Go(func() { _ = d.http.Serve(l) }) // ends with close
 	return nil

@@ -576,27 +576,6 @@ func TestHTTP_TakesTheSameCommands(t *testing.T) {
 	assert.Len(t, p.do("tree"), 2)
 }
 
-func TestHTTP_IdleConnectionsMakeWay(t *testing.T) {
-	p := launch(t, "-http", "127.0.0.1:0")
-	address := strings.TrimSuffix(strings.TrimPrefix(p.url, "http://"), "/")
-	open := make([]net.Conn, 2*mostVisitors)
-	for i := range open {
-		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
-		require.NoError(t, err)
-		defer c.Close() //nolint:errcheck // the server may have closed it
-		_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		require.NoError(t, err)
-		line, err := bufio.NewReader(c).ReadString('\n')
-		require.NoError(t, err, "the newest is answered")
-		require.Equal(t, "HTTP/1.1 200 OK\r\n", line)
-		open[i] = c
-	}
-	_, err := io.Copy(io.Discard, open[0])
-	if err != nil {
-		require.ErrorIs(t, err, syscall.ECONNRESET)
-	}
-}
-
 // TestHTTP_RefusesForeignHostAndOrigin: a page in a browser can post to this machine, by the page's name or by ours.
 // Neither may command the server.
 func TestHTTP_RefusesForeignHostAndOrigin(t *testing.T) {

@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if ctx.Err() != nil {
 		return nil // interrupted
 	}
-	return demo.Failures(errs)
+	return errors.Join(errs...)
 }
 
 const legend = `%d workers take turns on one number in this process, each %d times. They share a lock in ZooKeeper.

@@ -43,31 +43,48 @@ type story struct {
 }
 
 func (s *story) play() error {
-	err := s.Perform([]demo.Step{
-		{Say: "three members join", Do: s.enter("anna", "ben", "cleo"), Working: []string{"anna", "ben", "cleo"}},
+	act := func(do func(id string), id string) func() error {
+		return func() error { do(id); return nil }
+	}
+	for _, step := range []struct {
+		say     string
+		do      func() error
+		working []string // which members then divide the partitions
+	}{
+		{"three members join", s.enter("anna", "ben", "cleo"), []string{"anna", "ben", "cleo"}},
 		{
-			Say: "dora joins: some partitions move to it, and the others continue", Do: s.enter("dora"),
-			Working: []string{"anna", "ben", "cleo", "dora"},
+			"dora joins: some partitions move to it, and the others continue", s.enter("dora"),
+			[]string{"anna", "ben", "cleo", "dora"},
 		},
 		{
-			Say: "ben is frozen: the others take its partitions when its session has expired", Do: demo.Do(s.freeze, "ben"),
-			Working: []string{"anna", "cleo", "dora"},
+			"ben is frozen: the others take its partitions when its session has expired", act(s.freeze, "ben"),
+			[]string{"anna", "cleo", "dora"},
 		},
 		{
-			Say: "ben wakes up and writes at once: the fence refuses it. It joins again by itself", Do: demo.Do(s.wake, "ben"),
-			Working: []string{"anna", "ben", "cleo", "dora"},
+			"ben wakes up and writes at once: the fence refuses it. It joins again by itself", act(s.wake, "ben"),
+			[]string{"anna", "ben", "cleo", "dora"},
 		},
 		{
-			Say: "cleo crashes: its partitions wait until its session has expired", Do: demo.Do(s.Crash, "cleo"),
-			Working: []string{"anna", "ben", "dora"},
+			"cleo crashes: its partitions wait until its session has expired", act(s.Crash, "cleo"),
+			[]string{"anna", "ben", "dora"},
 		},
 		{
-			Say: "anna is interrupted: it hands over one partition after the other, and nobody waits",
-			Do:  demo.Do(s.Interrupt, "anna"), Working: []string{"ben", "dora"},
+			"anna is interrupted: it hands over one partition after the other, and nobody waits",
+			act(s.Interrupt, "anna"), []string{"ben", "dora"},
 		},
-	}, s.divided)
-	if err != nil {
-		return err
+	} {
+		s.Say(step.say)
+		if err := step.do(); err != nil {
+			return err
+		}
+		for !s.divided(step.working) {
+			if err := s.Pause(10 * time.Millisecond); err != nil {
+				return fmt.Errorf("the partitions are not divided among %v: %w", step.working, err)
+			}
+		}
+		if err := s.Pause(500 * time.Millisecond); err != nil {
+			return err
+		}
 	}
 	records, refused := s.table.sum()
 	s.Say(fmt.Sprintf("the end: %d records were consumed, each once. The fence has refused %d writes", records, refused))
@@ -114,7 +131,6 @@ func (s *story) serves(id, partition string, is bool) {
 	} else if s.serving[partition] == id {
 		delete(s.serving, partition)
 	}
-	s.Changed()
 }
 
 // divided reports whether these members consume all partitions, and each of them at least one.

@@ -107,19 +107,6 @@ func TestDial_ContextEnded_SendsNothing(t *testing.T) {
 	})
 }
 
-func TestDial_CredentialsRefused_ReturnsErrAuthFailed(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		connects := trial.Requests(srv, zktest.OpConnect)
-		took := trial.After(func() {
-			_, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.Dial), conn.WithAuth("nosuch", "user:password"))
-			require.ErrorIs(t, err, zkrecipes.ErrAuthFailed)
-			require.NotContains(t, err.Error(), "user:password")
-		})
-		require.Zero(t, took)
-		require.LessOrEqual(t, len(connects.All()), 2)
-	})
-}
-
 // Dial gives up while the session that a server has already granted is being closed. It used to wait another second for
 // the answer.
 func TestDial_ContextEnds_WhileASessionIsClosed(t *testing.T) {
@@ -198,7 +185,7 @@ func TestClose_Afterwards_EverythingIsErrClosed(t *testing.T) {
 
 func TestClose_WithoutAServer_ReturnsSoonAndLeavesNothing(t *testing.T) {
 	faults := map[string]func(*zktest.Server){
-		"refused":          func(srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
+		"refused":          func(srv *zktest.Server) { trial.CutOff(srv, trial.Ours) },
 		"stalled":          func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.Both) },
 		"requests stalled": func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.ToServer) },
 		"replies stalled":  func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.FromServer) },
@@ -280,10 +267,7 @@ func TestClose_Concurrent_AllWait(t *testing.T) {
 
 func TestSub_Paths_AreBelowItsPrefixInBothDirections(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		for _, path := range []string{"/root", "/root/app", "/root/app/team"} {
-			_, err := srv.Create(path, nil, zktest.Persistent)
-			require.NoError(t, err)
-		}
+		trial.Grow(t, srv, "/root", "/root/app", "/root/app/team")
 		c := trial.DialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.Dial))
 		app, err := c.Sub("/app")
 		require.NoError(t, err)
@@ -338,51 +322,6 @@ func TestSub_Close_ClosesOnlyThat(t *testing.T) {
 		require.Equal(t, zkrecipes.Connected, c.Status().State)
 		require.NoError(t, c.Sync(t.Context(), "/"))
 	})
-}
-
-func TestStates_OutageAndExpiry_AreSeenByASlowReader(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		c := trial.Dial(t, srv)
-		var got []zkrecipes.State
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			for s := range c.States(t.Context()) {
-				got = append(got, s)
-				time.Sleep(time.Minute)
-			}
-		}()
-		synctest.Wait()
-		for range 3 {
-			srv.Expire(srv.SessionOf(trial.Label))
-			time.Sleep(5 * time.Second)
-		}
-		require.NoError(t, c.Close())
-		<-done
-		round := []zkrecipes.State{zkrecipes.Suspended, zkrecipes.Lost, zkrecipes.Connected}
-		want := []zkrecipes.State{zkrecipes.Connected}
-		for range 3 {
-			want = append(want, round...)
-		}
-		require.Equal(t, append(want, zkrecipes.Closed), got)
-	})
-}
-
-type lockedBuilder struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedBuilder) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuilder) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func TestIdentity_Default_IsHostAndProcess(t *testing.T) {

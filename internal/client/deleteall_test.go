@@ -19,21 +19,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// grow creates the nodes, each after its parent.
-func grow(t *testing.T, srv *zktest.Server, paths ...string) {
-	t.Helper()
-	for _, path := range paths {
-		_, err := srv.Create(path, nil, zktest.Persistent)
-		require.NoError(t, err)
-	}
-}
-
 func TestDeleteAll(t *testing.T) {
 	for name, opts := range map[string][]conn.DeleteAllOption{"all": nil, "top kept": {conn.WithKeepTop()}} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			c := trial.Dial(t, srv)
 			require.NoError(t, c.DeleteAll(t.Context(), "/a", opts...), "nothing is there")
-			grow(t, srv, "/a", "/a/b", "/a/b/c", "/a/d", "/ab")
+			trial.Grow(t, srv, "/a", "/a/b", "/a/b/c", "/a/d", "/ab")
 			_, err := trial.Dial(t, srv).Create(t.Context(), "/a/b/mine", nil, conn.Ephemeral)
 			require.NoError(t, err)
 			require.NoError(t, c.DeleteAll(t.Context(), "/a", opts...))
@@ -46,7 +37,7 @@ func TestDeleteAll(t *testing.T) {
 
 func TestDeleteAll_OfARoot(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		grow(t, srv, "/app", "/app/a", "/app/a/b")
+		trial.Grow(t, srv, "/app", "/app/a", "/app/a/b")
 		c := trial.Dial(t, srv)
 		sent := srv.Intercept(zktest.Match{From: trial.Ours, Times: -1}, zktest.Proceed())
 		for _, path := range []string{"/", "/zookeeper"} {
@@ -71,11 +62,11 @@ func TestDeleteAll_OfARoot(t *testing.T) {
 func TestDeleteAll_ServerLags(t *testing.T) {
 	for name, opts := range map[string][]conn.DeleteAllOption{"all": nil, "top kept": {conn.WithKeepTop()}} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-			grow(t, srv, "/a")
+			trial.Grow(t, srv, "/a")
 			lagging := srv.Fronts()[2]
 			c := trial.DialTo(t, lagging.Addr(), conn.WithDialer(srv.DialAs(trial.Label)))
 			lagging.Lag()
-			grow(t, srv, "/a/b", "/a/b/c")
+			trial.Grow(t, srv, "/a/b", "/a/b/c")
 			time.AfterFunc(time.Second, lagging.CatchUp)
 			require.NoError(t, c.DeleteAll(t.Context(), "/a", opts...))
 			require.Empty(t, srv.Children("/a"), name)
@@ -87,12 +78,12 @@ func TestDeleteAll_ServerLags(t *testing.T) {
 func TestDeleteAll_RequestsInFlight(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		const branches, leaves = 100, 10
-		grow(t, srv, "/a")
+		trial.Grow(t, srv, "/a")
 		for i := range branches {
 			branch := fmt.Sprint("/a/", i)
-			grow(t, srv, branch)
+			trial.Grow(t, srv, branch)
 			for j := range leaves {
-				grow(t, srv, fmt.Sprint(branch, "/", j))
+				trial.Grow(t, srv, fmt.Sprint(branch, "/", j))
 			}
 		}
 		c := trial.Dial(t, srv)
@@ -114,7 +105,7 @@ func TestDeleteAll_LostReplies(t *testing.T) {
 	for name, action := range map[string]zktest.Action{"request": zktest.DropRequest(), "reply": zktest.DropReply()} {
 		for _, expires := range []bool{false, true} {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-				grow(t, srv, "/a", "/a/b", "/a/b/c", "/a/d")
+				trial.Grow(t, srv, "/a", "/a/b", "/a/b/c", "/a/d")
 				c := trial.Dial(t, srv)
 				for _, path := range []string{"/a", "/a/b", "/a/b/c", "/a/d"} {
 					for skip := range 2 {
@@ -138,12 +129,12 @@ func TestDeleteAll_LostReplies(t *testing.T) {
 func TestDeleteAll_WhatAppearsMeanwhile(t *testing.T) {
 	for name, opts := range map[string][]conn.DeleteAllOption{"all": nil, "top kept": {conn.WithKeepTop()}} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-			grow(t, srv, "/a", "/a/b", "/a/b/c")
+			trial.Grow(t, srv, "/a", "/a/b", "/a/b/c")
 			c := trial.Dial(t, srv)
 			made := 0
 			srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^/a/b/c", Times: 5}, zktest.After(func(zktest.Request) {
 				made++
-				grow(t, srv, fmt.Sprint("/a/b/c", made), fmt.Sprint("/a/d", made))
+				trial.Grow(t, srv, fmt.Sprint("/a/b/c", made), fmt.Sprint("/a/d", made))
 			}))
 			require.NoError(t, c.DeleteAll(t.Context(), "/a", opts...), name)
 			require.Equal(t, 5, made, name)
@@ -157,11 +148,11 @@ func TestDeleteAll_WhatAppearsMeanwhile(t *testing.T) {
 func TestDeleteAll_NeverEmpty(t *testing.T) {
 	for name, opts := range map[string][]conn.DeleteAllOption{"all": nil, "top kept": {conn.WithKeepTop()}} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-			grow(t, srv, "/a", "/a/b")
+			trial.Grow(t, srv, "/a", "/a/b")
 			c := trial.Dial(t, srv)
 			deletes := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^/a/b$", Times: -1},
 				zktest.After(func(zktest.Request) {
-					grow(t, srv, "/a/b")
+					trial.Grow(t, srv, "/a/b")
 				}))
 			require.ErrorIs(t, c.DeleteAll(trial.Within(t, time.Second), "/a", opts...), trial.ErrTooLong, name)
 			require.InDelta(t, time.Second/session.RetryPause, deletes.Hits(), 3, name)
@@ -172,7 +163,7 @@ func TestDeleteAll_NeverEmpty(t *testing.T) {
 // TestDeleteAll_Cancelled: nothing more is sent, and the error states what may still happen.
 func TestDeleteAll_Cancelled(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		grow(t, srv, "/a", "/a/b", "/a/b/c", "/a/d")
+		trial.Grow(t, srv, "/a", "/a/b", "/a/b/c", "/a/d")
 		c := trial.Dial(t, srv)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stop := errors.New("enough")
@@ -196,7 +187,7 @@ func TestDeleteAll_Cancelled(t *testing.T) {
 func TestDeleteAll_NotAllowed(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpDelete, zktest.OpGetChildren2} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-			grow(t, srv, "/a", "/a/b", "/a/b/c", "/a/d")
+			trial.Grow(t, srv, "/a", "/a/b", "/a/b/c", "/a/d")
 			srv.Intercept(zktest.Match{Op: op, Path: "^/a/b$", Skip: map[zktest.Op]int{zktest.OpDelete: 1}[op], Times: -1},
 				zktest.Fail(zktest.CodeNoAuth))
 			err := trial.Dial(t, srv).DeleteAll(trial.Within(t, time.Minute), "/a")
@@ -215,7 +206,7 @@ func TestDeleteAll_Containers(t *testing.T) {
 			_, err := srv.Create(path, nil, zktest.Container)
 			require.NoError(t, err)
 		}
-		grow(t, srv, "/app/a/b/c")
+		trial.Grow(t, srv, "/app/a/b/c")
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^/app/a$", Skip: 1},
 			zktest.Before(func(zktest.Request) { srv.Reap() }))
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^/app/a/b$", Skip: 1},
@@ -230,15 +221,15 @@ func TestDeleteAll_Containers(t *testing.T) {
 // TestDeleteAll_DeepAndWide: a tree of many levels, and a list that is longer than a request may be.
 func TestDeleteAll_DeepAndWide(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		grow(t, srv, "/deep", "/wide")
+		trial.Grow(t, srv, "/deep", "/wide")
 		path := "/deep"
 		for range 500 {
 			path += "/x"
-			grow(t, srv, path)
+			trial.Grow(t, srv, path)
 		}
 		long := strings.Repeat("x", 1000)
 		for i := range 1200 {
-			grow(t, srv, fmt.Sprint("/wide/", long, i))
+			trial.Grow(t, srv, fmt.Sprint("/wide/", long, i))
 		}
 		err := trial.Dial(t, srv, conn.WithMaxReplySize(1<<20)).DeleteAll(t.Context(), "/wide")
 		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)

@@ -35,21 +35,13 @@ var writes = map[zktest.Op]func(ctx context.Context, c *conn.Client) error{
 	zktest.OpCreate: func(ctx context.Context, c *conn.Client) error { return c.CreateAll(ctx, "/create", []byte("x")) },
 }
 
-func nodesToWrite(t *testing.T, srv *zktest.Server) {
-	t.Helper()
-	for _, path := range []string{"/set", "/setacl", "/delete"} {
-		_, err := srv.Create(path, nil, zktest.Persistent)
-		require.NoError(t, err)
-	}
-}
-
 // The reply is lost, and the check afterwards fails. The outcome is then unknown: it must be taken neither for success
 // nor for a refusal, even though the error quotes the answer to the check.
 func TestWrites_ReplyLostAndTheLookFails_AreUnknown(t *testing.T) {
 	for op, write := range writes {
 		for _, looks := range [][]zktest.Op{{zktest.OpSync, zktest.OpMulti}, {zktest.OpExists, zktest.OpGetData}} {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-				nodesToWrite(t, srv)
+				trial.Grow(t, srv, "/set", "/setacl", "/delete")
 				c := trial.Dial(t, srv)
 				srv.Intercept(zktest.Match{Op: op}, zktest.DropReply())
 				for _, look := range looks {
@@ -73,7 +65,7 @@ func TestWrites_AppliedAfterTheCheck_AreUnknown(t *testing.T) {
 	}
 	for op, write := range writes {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-			nodesToWrite(t, srv)
+			trial.Grow(t, srv, "/set", "/setacl", "/delete")
 			c := trial.Dial(t, srv)
 			srv.Intercept(zktest.Match{Op: op}, zktest.DropRequest())
 			srv.Intercept(zktest.Match{Op: op}, zktest.Fail(refusals[op]))
@@ -89,11 +81,10 @@ func TestWrites_AppliedAfterTheCheck_AreUnknown(t *testing.T) {
 // The session ends while the calls wait for a connection, so nothing was written in it.
 func TestWrites_SessionEndsBeforeTheyBegin_AreDoneInTheNext(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		nodesToWrite(t, srv)
+		trial.Grow(t, srv, "/set", "/setacl", "/delete")
 		c := trial.Dial(t, srv)
 		s := trial.Live(t, c)
-		srv.Refuse(trial.Ours)
-		srv.Cut(trial.Ours)
+		trial.CutOff(srv, trial.Ours)
 		synctest.Wait() // the client has noticed
 		errs := make(chan error, len(writes))
 		for _, write := range writes {
@@ -116,7 +107,7 @@ func TestWrites_ServerTimesThemOut_PausesGrow(t *testing.T) {
 	all[0] = func(ctx context.Context, c *conn.Client) error { return c.DeleteAll(ctx, "/delete") }
 	for op, write := range all {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-			nodesToWrite(t, srv)
+			trial.Grow(t, srv, "/set", "/setacl", "/delete")
 			c := trial.Dial(t, srv)
 			require.NoError(t, c.Sync(t.Context(), "/"), "it knows a transaction")
 			late := srv.Intercept(zktest.Match{Op: cmp.Or(op, zktest.OpDelete), Times: -1},

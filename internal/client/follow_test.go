@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 
 	"github.com/go-zookeeper/zk"
@@ -174,7 +174,7 @@ func TestFollow_SlowCallerAndSlowReading_GetsNothingOldAsCurrent(t *testing.T) {
 	}{
 		"changed": {func(t *testing.T, srv *zktest.Server) { set(t, srv, "3") }, []string{"1", "1?", "3"}},
 		"disconnected": {
-			func(_ *testing.T, srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
+			func(_ *testing.T, srv *zktest.Server) { trial.CutOff(srv, trial.Ours) },
 			[]string{"1", "1?"},
 		},
 	}
@@ -210,7 +210,7 @@ func TestFollow_Outage_IsToldAtOnce(t *testing.T) {
 		after        time.Duration // until it is yielded
 	}{
 		"cut": {
-			func(srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
+			func(srv *zktest.Server) { trial.CutOff(srv, trial.Ours) },
 			func(srv *zktest.Server) { srv.Accept(trial.Ours) }, 0,
 		},
 		"expired": {
@@ -315,8 +315,7 @@ func TestFollow_EndsInAnOutage(t *testing.T) {
 		trial.Create(t, srv, "/a", "1")
 		ctx, cancel := context.WithCancel(t.Context())
 		f := followWith(ctx, t, trial.Dial(t, srv), "/a", nil)
-		srv.Refuse(trial.Ours)
-		srv.Cut(trial.Ours)
+		trial.CutOff(srv, trial.Ours)
 		time.Sleep(3 * trial.Timeout)
 		cancel()
 		<-f.ended
@@ -435,8 +434,7 @@ func TestFollow_ChangedAsTheSessionEnds_IsOutdatedAtOnce(t *testing.T) {
 				require.True(t, ended.IsZero(), "the next view is that it is outdated")
 				set(t, srv, "2")
 				s := trial.Live(t, c)
-				srv.Refuse(trial.Ours)
-				srv.Cut(trial.Ours)
+				trial.CutOff(srv, trial.Ours)
 				<-s.Done()
 				ended = time.Now()
 			}
@@ -445,34 +443,16 @@ func TestFollow_ChangedAsTheSessionEnds_IsOutdatedAtOnce(t *testing.T) {
 	}
 }
 
-// waitedFor is a context that counts the waiters for its end.
-type waitedFor struct {
-	context.Context
-	waiting atomic.Int32
-}
-
-// Otherwise package context would not call AfterFunc.
-func (*waitedFor) Value(any) any { return nil }
-
-func (c *waitedFor) AfterFunc(f func()) (stop func() bool) {
-	c.waiting.Add(1)
-	remove := context.AfterFunc(c.Context, f)
-	return func() bool {
-		c.waiting.Add(-1)
-		return remove()
-	}
-}
-
 // TestFollow_ManyChanges_LeaveNothingOnTheContext: the context may live as long as the process.
 func TestFollow_ManyChanges_LeaveNothingOnTheContext(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		trial.Create(t, srv, "/a", "0")
-		ctx := &waitedFor{Context: t.Context()}
+		ctx := bubble.Last(t.Context())
 		f := followWith(ctx, t, trial.Dial(t, srv), "/a", nil)
 		for i := range 100 {
 			set(t, srv, strconv.Itoa(i))
 		}
 		require.Equal(t, "99", string(f.last().Data))
-		require.LessOrEqual(t, ctx.waiting.Load(), int32(5))
+		require.LessOrEqual(t, ctx.Waiting(), 5)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 
 	"github.com/go-zookeeper/zk"
@@ -39,7 +40,7 @@ func (b blocking) WithGroup(name string) slog.Handler {
 	return blocking{b.Handler.WithGroup(name), b.free}
 }
 
-func newBlocking(text *lockedBuilder) (log *slog.Logger, free func()) {
+func newBlocking(text *bubble.Buffer) (log *slog.Logger, free func()) {
 	b := blocking{slog.NewTextHandler(text, &slog.HandlerOptions{Level: slog.LevelDebug}), make(chan struct{})}
 	return slog.New(b), sync.OnceFunc(func() { close(b.free) })
 }
@@ -47,7 +48,7 @@ func newBlocking(text *lockedBuilder) (log *slog.Logger, free func()) {
 // Connections come and go, servers leave syncs unanswered, sessions end, and the log handler blocks.
 func TestLogger_Blocks_HoldsNothingUp(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		var text lockedBuilder
+		var text bubble.Buffer
 		log, free := newBlocking(&text)
 		defer free()
 		c := trial.Dial(t, srv, conn.WithLogger(log))
@@ -61,8 +62,7 @@ func TestLogger_Blocks_HoldsNothingUp(t *testing.T) {
 		require.Empty(t, losses.All(), "the heartbeat goes on")
 		require.Equal(t, zkrecipes.Connected, c.Status().State)
 
-		srv.Refuse(trial.Ours)
-		srv.Cut(trial.Ours)
+		trial.CutOff(srv, trial.Ours)
 		synctest.Wait()
 		until := s.ValidUntil()
 		<-s.Done()
@@ -87,7 +87,7 @@ func TestLogger_Blocks_HoldsNothingUp(t *testing.T) {
 // A log that is too slow for its records reports how many it has dropped.
 func TestLogger_TooSlow_SaysHowManyRecordsAreMissing(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		var text lockedBuilder
+		var text bubble.Buffer
 		log, free := newBlocking(&text)
 		defer free()
 		c := trial.Dial(t, srv, conn.WithLogger(log))
@@ -107,7 +107,7 @@ func TestLogger_TooSlow_SaysHowManyRecordsAreMissing(t *testing.T) {
 // Close returns when the log is written.
 func TestClose_WritesTheLog(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		var text lockedBuilder
+		var text bubble.Buffer
 		log, free := newBlocking(&text)
 		c := trial.Dial(t, srv, conn.WithLogger(log))
 		_, err := c.Create(t.Context(), "/a", nil, zk.FlagEphemeral)

@@ -213,8 +213,7 @@ func TestCreateAll_EndsWithItsContextAndWithTheClient(t *testing.T) {
 		require.ErrorIs(t, err, trial.ErrTooLong)
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 
-		srv.Refuse(trial.Ours)
-		srv.Cut(trial.Ours)
+		trial.CutOff(srv, trial.Ours)
 		synctest.Wait()
 		err = c.CreateAll(trial.Within(t, time.Second), "/a", nil)
 		require.ErrorIs(t, err, trial.ErrTooLong)

@@ -17,7 +17,7 @@ var mine = append(zk.WorldACL(zk.PermRead), zk.ACL{Perms: zk.PermAll, Scheme: "a
 
 func TestSetACL(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		grow(t, srv, "/app", "/app/a")
+		trial.Grow(t, srv, "/app", "/app/a")
 		c, err := trial.Dial(t, srv, conn.WithAuth("digest", "u:p")).Sub("/app")
 		require.NoError(t, err)
 		sent := srv.Intercept(zktest.Match{Op: zktest.OpSetACL, Times: -1}, zktest.Proceed())
@@ -62,7 +62,7 @@ func TestSetACL_ReplyLost(t *testing.T) {
 		"any version, applied":     {-1, zktest.DropReply(), 1, true},
 	} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-			grow(t, srv, "/a")
+			trial.Grow(t, srv, "/a")
 			require.NoError(t, srv.Set("/a", []byte("x"))) // the data have a different version
 			c := trial.Dial(t, srv)
 			requests := trial.Requests(srv, zktest.OpSetACL)

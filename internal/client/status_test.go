@@ -95,8 +95,7 @@ func TestStatus_ConnectionEnds_NamesServerAndCause(t *testing.T) {
 // An event is not an answer: it does not show how long the server takes.
 func TestStatus_Event_IsNoAnswer(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := srv.Create("/a", nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/a", "")
 		c := trial.Dial(t, srv)
 		_, _, w, err := trial.Live(t, c).GetW(t.Context(), "/a")
 		require.NoError(t, err)

@@ -22,8 +22,7 @@ func TestReads_ServerThatLagsBehindAfterTheSession_IsNotTaken(t *testing.T) {
 	trial.Run(t, func(t *testing.T, lagging *zktest.Server) {
 		current := zktest.Run(t, zktest.InMemory())
 		for _, srv := range []*zktest.Server{lagging, current} {
-			_, err := srv.Create("/a", []byte("old"), zktest.Persistent)
-			require.NoError(t, err)
+			trial.Create(t, srv, "/a", "old")
 		}
 		for range 10 {
 			require.NoError(t, current.Set("/a", []byte("new")))

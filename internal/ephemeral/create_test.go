@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -26,8 +27,7 @@ var member = ephemeral.Spec{Kind: "member-", Data: []byte("me")}
 
 func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		p := &ephemeral.Parent{Client: (*client.Client)(bubble.Dial(t, srv, "a")), Path: path}
 		s, err := p.Client.Session(t.Context())
 		require.NoError(t, err)
@@ -88,25 +88,6 @@ func TestCreate_SeveralInsteadOfOne(t *testing.T) {
 	})
 }
 
-// TestCreate_CallerGone: the caller gives up while the answer is in flight. The call returns at once, and the node is
-// removed.
-func TestCreate_CallerGone(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
-		answered := make(chan struct{})
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "member-"}, zktest.HoldReplyUntil(answered))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
-		_, err := p.Create(ctx, s, member, nil)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
-		require.Len(t, srv.Children(path), 1)
-		close(answered)
-		synctest.Wait()
-		require.Empty(t, srv.Children(path))
-	})
-}
-
 // noted records its calls.
 type noted []string
 
@@ -134,24 +115,6 @@ func TestRemove_Observer(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestRemove_NotAllowed: the caller gets the error. The removal continues, and completes once the server permits it.
-func TestRemove_NotAllowed(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
-		n, err := p.Create(t.Context(), s, member, nil)
-		require.NoError(t, err)
-		rule := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
-		n.Remove()
-		waiting, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		require.ErrorIs(t, n.WaitRemoved(waiting), zk.ErrNoAuth)
-		require.Len(t, srv.Children(path), 1)
-		rule.Remove()
-		time.Sleep(time.Minute)
-		require.Empty(t, srv.Children(path))
-		require.NoError(t, n.WaitRemoved(t.Context()))
-	})
 }
 
 // TestCreate_Refused: the caller gets the error, and nothing more is sent. The same holds if a parent cannot be
@@ -305,8 +268,7 @@ func TestRemove_SeveralLateCopies(t *testing.T) {
 
 // TestCreate_NodeOfAnotherSession_IsLeftAlone: it has our GUID. An operator finds it in the log.
 func TestCreate_NodeOfAnotherSession_IsLeftAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var log bytes.Buffer
 		c := bubble.Dial(t, srv, "a", bubble.Warnings(&log))
 		p := &ephemeral.Parent{Client: (*client.Client)(c), Path: path}
@@ -369,8 +331,7 @@ func TestIsCopy(t *testing.T) {
 // TestRemove_Backoff: the first pause is about 10 ms, each further one half as long again, up to about 5 s. A random
 // half more or less keeps many clients apart. A server that sheds load is not reported to have refused.
 func TestRemove_Backoff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var log bytes.Buffer
 		c := bubble.Dial(t, srv, "a", bubble.Warnings(&log))
 		p := &ephemeral.Parent{Client: (*client.Client)(c), Path: path}

@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -156,8 +157,7 @@ func TestCreateProtected_SessionGone(t *testing.T) {
 // TestCreateProtected_Counts: an ephemeral node takes up some of what the session may have, and returns it. A
 // persistent one uses none.
 func TestCreateProtected_Counts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a", conn.WithMaxRequestSize(4<<10))
 		var made []string
 		for {

@@ -23,6 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/layout"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -54,8 +55,7 @@ func give(t *testing.T, c *conn.Client) (*ephemeral.Parent, *zkrecipes.Hold, *Gr
 // TestShare_ReleasedWhileBeingLost: a hold is released just before its loss is reported, while another is on the same
 // contender. Its release waits for the node, because the other hold is lost as well and does not keep the node.
 func TestShare_ReleasedWhileBeingLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		parent, outer, g := give(t, bubble.Dial(t, srv, "a"))
 		inner, ok := Again(outer.Context(), parent, kind)
 		require.True(t, ok)
@@ -77,8 +77,7 @@ func TestShare_ReleasedWhileBeingLost(t *testing.T) {
 // TestTxn_OpsThatFailOnTheContender: a mistake in the caller's own ops is returned as such. Nothing is written, and the
 // hold is still held.
 func TestTxn_OpsThatFailOnTheContender(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, h, _ := give(t, bubble.Dial(t, srv, "a"))
 		remove := zkrecipes.OpDelete(h.Path(), -1)
 		for name, ops := range map[string][]zkrecipes.Op{
@@ -102,8 +101,7 @@ func TestTxn_OpsThatFailOnTheContender(t *testing.T) {
 // TestHeld_DeadlinePassed: the session has not reported its loss yet. Nothing is granted without a proof, not even
 // alongside a hold that has not been queried yet.
 func TestHeld_DeadlinePassed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		parent, outer, g := give(t, bubble.Dial(t, srv, "a"))
 		inner, ok := Again(outer.Context(), parent, kind)
 		require.True(t, ok)
@@ -170,8 +168,7 @@ func TestLoss_IsLoggedOnce(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Run(t, zktest.InMemory())
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				var log bytes.Buffer
 				handler := slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 					if a.Key == slog.TimeKey {
@@ -206,8 +203,7 @@ func TestLoss_IsLoggedOnce(t *testing.T) {
 // TestCheck_ServerDoesNotSay: the answer is unknown, and the hold is still held.
 func TestCheck_ServerDoesNotSay(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpSync, zktest.OpExists} {
-		synctest.Test(t, func(t *testing.T) {
-			srv := zktest.Run(t, zktest.InMemory())
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			_, h, _ := give(t, bubble.Dial(t, srv, "a"))
 			srv.Intercept(zktest.Match{Op: op, Path: h.Path()}, zktest.Fail(zktest.CodeNoAuth))
 			require.ErrorIs(t, h.Check(t.Context()), zk.ErrNoAuth)
@@ -221,15 +217,13 @@ func TestCheck_ServerDoesNotSay(t *testing.T) {
 func TestTxn_SessionEnds(t *testing.T) {
 	for _, sent := range []bool{true, false} {
 		t.Run(fmt.Sprintf("sent=%v", sent), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Run(t, zktest.InMemory())
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				c := bubble.Dial(t, srv, "a")
 				_, h, _ := give(t, c)
 				if sent {
 					srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/data$"}, zktest.HoldReply(time.Hour))
 				} else {
-					srv.Refuse(zktest.Label("a"))
-					srv.Cut(zktest.Label("a"))
+					trial.CutOff(srv, zktest.Label("a"))
 				}
 				synctest.Wait()
 				outcome := make(chan error)
@@ -256,8 +250,7 @@ func TestTxn_SessionEnds(t *testing.T) {
 
 // TestTxn_OpOfTheCallerFails: the guard held, so nothing more is requested.
 func TestTxn_OpOfTheCallerFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, h, _ := give(t, bubble.Dial(t, srv, "a"))
 		for _, c := range []struct {
 			op zkrecipes.Op
@@ -277,8 +270,7 @@ func TestTxn_OpOfTheCallerFails(t *testing.T) {
 
 // TestTxn_NoOp_IsRefused: an invalid op fails the transaction before it is sent, and the hold is still held.
 func TestTxn_NoOp_IsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, h, _ := give(t, bubble.Dial(t, srv, "a"))
 		sent := bubble.Requests(srv)
 		_, err := h.Txn(t.Context(), zkrecipes.Op{Kind: "delete it"})
@@ -316,8 +308,7 @@ func TestGive_EndsAsItIsMade(t *testing.T) {
 		"caller goes": {func(_ *zktest.Server, _ *session.Session, cancel context.CancelCauseFunc) { cancel(why) }, why},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Run(t, zktest.InMemory())
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				var n *ephemeral.Node
@@ -339,11 +330,9 @@ func TestGive_EndsAsItIsMade(t *testing.T) {
 // hold ends with the next disconnect.
 func TestGive_LossOnSuspend_WaitsForTheConnection(t *testing.T) {
 	for _, goes := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			srv := zktest.Run(t, zktest.InMemory())
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			n := contender(t, bubble.Dial(t, srv, "a"))
-			srv.Refuse(zktest.Label("a"))
-			srv.Cut(zktest.Label("a"))
+			trial.CutOff(srv, zktest.Label("a"))
 			synctest.Wait()
 			began := time.Now()
 			time.AfterFunc(time.Second, func() { srv.Accept(zktest.Label("a")) })
@@ -373,8 +362,7 @@ func TestGive_LossOnSuspend_WaitsForTheConnection(t *testing.T) {
 // TestWatch_CannotBeSet_IsLogged: the log shows operators why a deletion went unnoticed, unless the session has ended.
 func TestWatch_CannotBeSet_IsLogged(t *testing.T) {
 	for _, refused := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			srv := zktest.Run(t, zktest.InMemory())
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			var log bytes.Buffer
 			c := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			if refused {
@@ -399,8 +387,7 @@ func TestWatch_CannotBeSet_IsLogged(t *testing.T) {
 
 // TestGive_CallerGoesBeforeTheProof: nothing is held, so the session is not kept proven.
 func TestGive_CallerGoesBeforeTheProof(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		n := contender(t, bubble.Dial(t, srv, "a"))
 		time.Sleep(time.Minute) // no proof lasts that long
 		srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.HoldReply(2*time.Second))
@@ -436,8 +423,7 @@ func TestRelease_GrantIsGarbage(t *testing.T) {
 
 // TestWatch_Deletion_EndsTheHoldOnArrival: a read would report it a round trip later.
 func TestWatch_Deletion_EndsTheHoldOnArrival(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, h, _ := give(t, bubble.Dial(t, srv, "a"))
 		synctest.Wait()
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.HoldReply(time.Second))
@@ -454,8 +440,7 @@ func TestWatch_Deletion_EndsTheHoldOnArrival(t *testing.T) {
 func TestGive_DeletedBeforeTheProof(t *testing.T) {
 	for name, watched := range map[string]bool{"watched": true, "not watched": false} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Run(t, zktest.InMemory())
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				n := contender(t, bubble.Dial(t, srv, "a"))
 				time.Sleep(time.Minute) // the proof of a session without holds lapses
 				turn := Turn{Node: n, Token: 1, Since: n.Session.NextConnection()}
@@ -480,8 +465,7 @@ func TestGive_DeletedBeforeTheProof(t *testing.T) {
 
 // TestGive_MadeAgainBeforeTheProof: another node with the same name is not the contender.
 func TestGive_MadeAgainBeforeTheProof(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		n := contender(t, bubble.Dial(t, srv, "a"))
 		time.Sleep(90 * time.Second) // each minute, the server deletes empty containers
 		turn := Turn{Node: n, Token: 1, Since: n.Session.NextConnection()}
@@ -497,8 +481,7 @@ func TestGive_MadeAgainBeforeTheProof(t *testing.T) {
 
 // TestGive_ProvenAtOnce_AsksNothing: the answer that showed the node is recent enough.
 func TestGive_ProvenAtOnce_AsksNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		n := contender(t, bubble.Dial(t, srv, "a"))
 		asked := srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.Proceed())
 		h, err := Give(t.Context(), Turn{Node: n, Token: 1, Since: n.Session.NextConnection()}, nil)
@@ -541,8 +524,7 @@ func TestGive_GoesOnWithTheWatchOfTheWaiter(t *testing.T) {
 		"released": {nil, 0, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Run(t, zktest.InMemory())
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				n := contender(t, bubble.Dial(t, srv, "a"))
 				_, _, watch, err := n.Session.GetW(t.Context(), n.Paths[0])
 				require.NoError(t, err)
@@ -638,8 +620,7 @@ func TestRelease_TellsTheTracer(t *testing.T) {
 // TestLapse_EndsAllHoldsOfTheGrant: one hold checks the clock before the session does. The node is removed, so the
 // other holds on it end with the same deadline. The loss is logged once, and reported to the tracer once.
 func TestLapse_EndsAllHoldsOfTheGrant(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		log := new(bubble.Buffer)
 		var told []zkrecipes.HoldEnd
 		tracer := &zkrecipes.Tracer{HoldEnd: func(_ context.Context, end zkrecipes.HoldEnd) { told = append(told, end) }}
@@ -671,8 +652,7 @@ func TestLapse_EndsAllHoldsOfTheGrant(t *testing.T) {
 // TestGone_AfterTheDeadline: a process that was frozen learns of the deletion before it checks its deadline. The hold
 // ended at the deadline, and reports that: nobody deleted the node of a live holder.
 func TestGone_AfterTheDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, h, g := give(t, bubble.Dial(t, srv, "a"))
 		g.stopLoss() // as if it had not been called yet
 		deadline, done := h.ValidUntil(), h.Done()
@@ -692,8 +672,7 @@ func TestGone_AfterTheDeadline(t *testing.T) {
 // no watch if it finds the node gone.
 func TestGive_SeveralNodes_OneDeletedBeforeTheProof(t *testing.T) {
 	for which := range 2 {
-		synctest.Test(t, func(t *testing.T) {
-			srv := zktest.Run(t, zktest.InMemory())
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			one := contender(t, bubble.Dial(t, srv, "a"))
 			n, err := one.Parent.Create(t.Context(), one.Session, ephemeral.Spec{Kind: "lease-", Count: 2}, nil)
 			require.NoError(t, err)
@@ -713,8 +692,7 @@ func TestGive_SeveralNodes_OneDeletedBeforeTheProof(t *testing.T) {
 
 // TestOver_FirstAskedAfterTheEnd: the goroutine that watches the node was reading it when the grant ended.
 func TestOver_FirstAskedAfterTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		g := &Grant{Node: contender(t, bubble.Dial(t, srv, "a"))}
 		g.Node.Session.BeginRetention() // as Give does
 		g.detach()
@@ -728,8 +706,7 @@ func TestOver_FirstAskedAfterTheEnd(t *testing.T) {
 
 // TestRequireClient_HoldMadeForATest: it has no client, and its context may descend from a hold that has another one.
 func TestRequireClient_HoldMadeForATest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, outer, _ := give(t, bubble.Dial(t, srv, "a"))
 		other := (*client.Client)(bubble.Dial(t, srv, "b"))
 		require.ErrorContains(t, RequireClient(outer, other), "the hold "+outer.Path())
@@ -754,8 +731,7 @@ func TestSeal_FirstReasonStays(t *testing.T) {
 
 // TestTxn_NodeIsGone_NamesIt: the event has not arrived.
 func TestTxn_NodeIsGone_NamesIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, h, _ := give(t, bubble.Dial(t, srv, "a"))
 		synctest.Wait() // the watch is set
 		srv.LoseWatch(zktest.Label("a"), h.Path())

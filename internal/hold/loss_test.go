@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -28,8 +29,7 @@ func TestLoss_ManyHolds_AllEndBeforeTheFirstIsToldAndRemoved(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("HOLDS")); err == nil {
 		many = n
 	}
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var mu sync.Mutex
 		var ends []<-chan struct{}
 		told, alive := 0, 0

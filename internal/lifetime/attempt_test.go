@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -18,28 +17,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// attempts records the attempts to connect that a tracer is notified of.
-type attempts struct {
-	mu   sync.Mutex
-	list []zkrecipes.Connect
-}
+// attempts are the attempts to connect that a tracer is notified of.
+type attempts struct{ trial.Log[zkrecipes.Connect] }
 
-func (a *attempts) option() conn.Option {
-	return conn.WithTracer(&zkrecipes.Tracer{Connect: func(c zkrecipes.Connect) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.list = append(a.list, c)
-	}})
-}
+func (a *attempts) option() conn.Option { return conn.WithTracer(&zkrecipes.Tracer{Connect: a.Add}) }
 
-// outcomes returns the outcomes and forgets them.
+// outcomes returns the outcomes so far.
 func (a *attempts) outcomes() (outcomes []string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, c := range a.list {
+	for _, c := range a.Values() {
 		outcomes = append(outcomes, c.Outcome)
 	}
-	a.list = nil
 	return outcomes
 }
 
@@ -84,7 +71,7 @@ func TestConnect_Outcomes(t *testing.T) {
 			begin := time.Now()
 			time.Sleep(tt.took)
 			synctest.Wait()
-			first := told.list[0]
+			first := told.Values()[0]
 			require.Equal(t, tt.outcome, first.Outcome, name)
 			require.Equal(t, "10.0.0.1:2181", first.Server, name)
 			require.Equal(t, begin, first.Began, name)
@@ -97,7 +84,7 @@ func TestConnect_Outcomes(t *testing.T) {
 			outcomes := told.outcomes()
 			require.Equal(t, "connected", outcomes[len(outcomes)-1], name)
 			require.NoError(t, c.Close())
-			require.Empty(t, told.outcomes(), name)
+			require.Equal(t, outcomes, told.outcomes(), name)
 		})
 	}
 }
@@ -119,11 +106,9 @@ func TestConnect_SessionOver(t *testing.T) {
 		c := trial.Dial(t, srv, told.option())
 		require.Equal(t, []string{"connected"}, told.outcomes())
 		s := trial.Live(t, c)
-		srv.Refuse(trial.Ours)
-		srv.Cut(trial.Ours)
+		trial.CutOff(srv, trial.Ours)
 		srv.Expire(s.ID())
 		synctest.Wait()
-		told.outcomes()
 		srv.Accept(trial.Ours)
 		<-s.Done()
 		trial.Live(t, c)

@@ -112,7 +112,7 @@ func TestConnect_SilentServers_GetMoreTime(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 			synctest.Wait()
 			var took []time.Duration
-			for _, a := range told.list {
+			for _, a := range told.Values() {
 				if a.Outcome == "timeout" && len(took) < len(c.want) {
 					took = append(took, a.Took)
 				}

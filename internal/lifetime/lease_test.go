@@ -43,7 +43,7 @@ func TestLease_EveryAsymmetricFault_LossIsToldAtTheDeadlineAndBeforeTheExpiry(t 
 		"both directions stalled": func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.Both) },
 		"requests stalled":        func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.ToServer) },
 		"replies stalled":         func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.FromServer) },
-		"cut and refused":         func(srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
+		"cut and refused":         func(srv *zktest.Server) { trial.CutOff(srv, trial.Ours) },
 		"never answers a sync": func(srv *zktest.Server) {
 			srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Ignore())
 			srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
@@ -261,8 +261,7 @@ func TestOnLoss_OnSuspend_IsToldAtTheDisconnect(t *testing.T) {
 		require.True(t, ok)
 		stop()
 		start := time.Now()
-		srv.Refuse(trial.Ours)
-		srv.Cut(trial.Ours)
+		trial.CutOff(srv, trial.Ours)
 		synctest.Wait()
 		require.Len(t, sensitive.All(), 1)
 		require.Equal(t, zkrecipes.LossSuspended, sensitive.All()[0].What.Lost.Reason)
@@ -335,7 +334,7 @@ func TestLease_HoursOfFaults_IsNeverLate(t *testing.T) {
 			func() { srv.Stall(trial.Ours, zktest.Both) },
 			func() { srv.Stall(trial.Ours, zktest.ToServer) },
 			func() { srv.Stall(trial.Ours, zktest.FromServer) },
-			func() { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
+			func() { trial.CutOff(srv, trial.Ours) },
 			func() { srv.Expire(srv.SessionOf(trial.Label)) },
 		}
 		for i := 0; time.Since(start) < 4*time.Hour; i++ {
@@ -449,8 +448,7 @@ func TestRetain_AfterAnOutage_SyncsGoOn(t *testing.T) {
 		defer trial.Live(t, c).Retain()()
 		time.Sleep(20*time.Second + time.Millisecond)
 		syncs := trial.Requests(srv, zktest.OpSync)
-		srv.Refuse(trial.Ours)
-		srv.Cut(trial.Ours)
+		trial.CutOff(srv, trial.Ours)
 		time.Sleep(3 * time.Second)
 		srv.Accept(trial.Ours)
 		for synctest.Wait(); c.Status().State != zkrecipes.Connected; synctest.Wait() {

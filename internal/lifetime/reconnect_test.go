@@ -2,14 +2,8 @@ package lifetime_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/binary"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"slices"
@@ -41,15 +35,13 @@ func TestReconnect_ManyWatchesAndWaitingWrites_NoWatchIsLost(t *testing.T) {
 		path := func(i int) string { return fmt.Sprintf("/%s-%d", strings.Repeat("x", 90), i) }
 		var set []*session.Watch
 		for i := range watches {
-			_, err := srv.Create(path(i), nil, zktest.Persistent)
-			require.NoError(t, err)
+			trial.Create(t, srv, path(i), "")
 			_, _, w, err := s.GetW(t.Context(), path(i))
 			require.NoError(t, err)
 			set = append(set, w)
 		}
 		for range 3 {
-			srv.Refuse(trial.Ours)
-			srv.Cut(trial.Ours)
+			trial.CutOff(srv, trial.Ours)
 			synctest.Wait()
 			for i := range watches {
 				require.NoError(t, srv.Set(path(i), nil))
@@ -142,25 +134,6 @@ func TestReconnect_ServerWiped_ANewSessionIsOpened(t *testing.T) {
 	})
 }
 
-// Without a server the session ends by the clock of the client.
-func TestReconnect_NoServer_SessionEndsATimeoutAfterTheNewestAnswer(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		c := trial.Dial(t, srv)
-		seen := trial.States(t, c)
-		s := trial.Live(t, c)
-		time.Sleep(time.Minute)
-		require.NoError(t, s.Sync(t.Context(), "/"))
-		heard := time.Now()
-		srv.Down()
-		<-s.Done()
-		require.Equal(t, trial.Timeout, time.Since(heard))
-		synctest.Wait()
-		require.Equal(t, []zkrecipes.State{zkrecipes.Connected, zkrecipes.Suspended, zkrecipes.Lost}, seen.Values())
-		srv.Up()
-		require.NotEqual(t, s.ID(), trial.Live(t, c).ID())
-	})
-}
-
 // Credentials are sent on every connection, before any request. If the connection is cut in the meantime, the next one
 // sends them.
 func TestAuth_IsSentOnEveryConnection(t *testing.T) {
@@ -214,33 +187,6 @@ func TestAuth_RefusedLater_EndsTheSessionAndIsReported(t *testing.T) {
 		refuse.Remove()
 		time.Sleep(10 * time.Second)
 		require.NoError(t, c.Sync(t.Context(), "/"), "credentials may be accepted again")
-	})
-}
-
-// An expiry with many watches is one change of state.
-func TestStates_ManyWatchesAtAnExpiry_NoneIsLost(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		c := trial.Dial(t, srv)
-		seen := trial.States(t, c)
-		for range 3 {
-			s := trial.Live(t, c)
-			for i := range 100 {
-				_, _, _, err := s.ExistsW(t.Context(), fmt.Sprintf("/missing-%d", i))
-				require.NoError(t, err)
-			}
-			srv.Expire(s.ID())
-			<-s.Done()
-			trial.Live(t, c)
-		}
-		synctest.Wait()
-		var lost int
-		for _, s := range seen.Values() {
-			if s == zkrecipes.Lost {
-				lost++
-			}
-		}
-		require.Equal(t, 3, lost)
-		require.Equal(t, zkrecipes.Connected, c.Status().State)
 	})
 }
 
@@ -299,31 +245,6 @@ func TestReconnect_Names_AreGivenToEveryDial(t *testing.T) {
 	})
 }
 
-// The first attempt after a lost connection starts without a pause.
-func TestReconnect_ConnectionCut_IsBackAtOnce(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		c := trial.Dial(t, srv)
-		time.Sleep(3 * time.Second)
-		srv.Cut(trial.Ours)
-		synctest.Wait()
-		require.Equal(t, zkrecipes.Connected, c.Status().State)
-		require.Zero(t, trial.After(func() { require.NoError(t, c.Sync(t.Context(), "/")) }))
-	})
-}
-
-func TestReconnect_ServersDown_IsPaced(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
-		c := trial.DialTo(t, "10.0.0.1,10.0.0.2,10.0.0.3", conn.WithDialer(board.Dial))
-		srv.Down()
-		time.Sleep(10 * time.Minute)
-		require.Less(t, int(board.Dials.Load()), 3*600*2)
-		require.NotEqual(t, zkrecipes.Connected, c.Status().State)
-		srv.Up()
-		require.LessOrEqual(t, trial.After(func() { trial.Live(t, c) }), 5*time.Second)
-	})
-}
-
 func TestReconnect_ServerThatHangsUp_IsPaced(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
@@ -375,64 +296,6 @@ func TestOrphan_ServerThatNeverAnswers_DoesNotDelayClose(t *testing.T) {
 		synctest.Wait()
 		require.LessOrEqual(t, trial.After(func() { require.NoError(t, c.Close()) }), time.Second)
 	})
-}
-
-func TestTLS(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"zk.example"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true,
-		BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	roots := x509.NewCertPool()
-	roots.AddCert(cert)
-
-	srv, err := zktest.Start(zktest.InMemory())
-	require.NoError(t, err)
-	t.Cleanup(srv.Close)
-	l, err := tls.Listen("tcp", "127.0.0.1:0",
-		&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
-	require.NoError(t, err)
-	go func() { _ = srv.Serve(l) }()
-	address := l.Addr().String()
-
-	c := trial.DialTo(t, address, conn.WithTLS(&tls.Config{RootCAs: roots}))
-	_, err = c.Create(t.Context(), "/a", nil, 0)
-	require.NoError(t, err)
-	require.True(t, srv.Exists("/a"))
-
-	byName := trial.DialTo(t, "zk.example:2281", conn.WithTLS(&tls.Config{RootCAs: roots}),
-		conn.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, address)
-		}))
-	require.NoError(t, byName.Sync(t.Context(), "/"), "the name in the connect string is verified")
-
-	// refused dials until the second attempt, when the first has failed, and returns the reason.
-	refused := func(config *tls.Config) error {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		dials := 0
-		_, err := conn.Dial(ctx, address, conn.WithTLS(config),
-			conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-				if dials++; dials > 1 {
-					cancel()
-					<-ctx.Done()
-					return nil, ctx.Err()
-				}
-				return (&net.Dialer{}).DialContext(ctx, network, address)
-			}))
-		require.ErrorIs(t, err, context.Canceled)
-		return err
-	}
-	var unknown x509.UnknownAuthorityError
-	require.ErrorAs(t, refused(&tls.Config{}), &unknown)
-	var wrongName x509.HostnameError
-	require.ErrorAs(t, refused(&tls.Config{RootCAs: roots, ServerName: "other.example"}), &wrongName)
 }
 
 // Whatever a connection allocates is freed with it, however long its session lives.

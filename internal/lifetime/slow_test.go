@@ -29,8 +29,7 @@ func TestReads_ReplyThatArrivesSlowly_ComesInTheEnd(t *testing.T) {
 	for _, retained := range []bool{false, true} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			for i := range 10_000 {
-				_, err := srv.Create(fmt.Sprintf("/%s-%05d", strings.Repeat("x", 90), i), nil, zktest.Persistent)
-				require.NoError(t, err)
+				trial.Create(t, srv, fmt.Sprintf("/%s-%05d", strings.Repeat("x", 90), i), "")
 			}
 			var line bubbles.Line
 			c := trial.Dial(t, srv, conn.WithDialer(line.Dial(srv, trial.Label)))
@@ -64,8 +63,7 @@ func TestReads_ReplyThatArrivesSlowly_ComesInTheEnd(t *testing.T) {
 func TestReads_ReplyThatStops_IsAskedForElsewhere(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		for i := range 1000 {
-			_, err := srv.Create(fmt.Sprintf("/%s-%05d", strings.Repeat("x", 90), i), nil, zktest.Persistent)
-			require.NoError(t, err)
+			trial.Create(t, srv, fmt.Sprintf("/%s-%05d", strings.Repeat("x", 90), i), "")
 		}
 		var line bubbles.Line
 		c := trial.Dial(t, srv, conn.WithDialer(line.Dial(srv, trial.Label)))
@@ -227,8 +225,7 @@ func TestReads_ServerThatSaysConnectionLoss_IsLeft(t *testing.T) {
 func TestHeartbeat_AfterALargeReply_SyncUnanswered_AnotherServerIsTried(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		for i := range 1000 {
-			_, err := srv.Create(fmt.Sprintf("/%s-%05d", strings.Repeat("x", 90), i), nil, zktest.Persistent)
-			require.NoError(t, err)
+			trial.Create(t, srv, fmt.Sprintf("/%s-%05d", strings.Repeat("x", 90), i), "")
 		}
 		c := trial.Dial(t, srv)
 		s := trial.Live(t, c)

@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/recipes/barrier"
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
@@ -29,8 +30,7 @@ func second[T any](_ T, err error) error { return err }
 // TestBadInput: what a recipe cannot use is an error before any request, and not a panic. The error explains what is
 // wrong.
 func TestBadInput(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
 		ctx := t.Context()
 		must := func(err error) {

@@ -12,9 +12,9 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/recipes/barrier"
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
@@ -105,14 +105,12 @@ func (c call) ended(t *testing.T, cause error, gone func()) error {
 // TestObstacle: the context of a call ends while no server can be reached. The error matches the cause, and names the
 // server and the problem with it.
 func TestObstacle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		list, last := calls(t, bubble.Dial(t, srv, "a"), bubble.Dial(t, srv, "b"))
 		cause := errors.New("no time")
 		for _, call := range list {
 			err := call.ended(t, cause, func() {
-				srv.Refuse(zktest.Label("a"))
-				srv.Cut(zktest.Label("a"))
+				trial.CutOff(srv, zktest.Label("a"))
 			})
 			srv.Accept(zktest.Label("a"))
 			require.ErrorIs(t, err, cause, call.name)
@@ -121,57 +119,6 @@ func TestObstacle(t *testing.T) {
 			time.Sleep(5 * time.Second) // connected again
 		}
 		require.NoError(t, last.Leave(t.Context()))
-	})
-}
-
-// TestCauseIsNoAnswer: the context of a call ends because another call was answered that its node does not exist. That
-// is not the server's answer to this call: a barrier is not down because of it.
-func TestCauseIsNoAnswer(t *testing.T) {
-	for _, cause := range []error{
-		zk.ErrNoNode, fmt.Errorf("other: %w", zk.ErrNoNode), &zkrecipes.OpError{Op: "get", Path: "/other", Err: zk.ErrNoNode},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			srv := zktest.Run(t, zktest.InMemory())
-			list, last := calls(t, bubble.Dial(t, srv, "a"), bubble.Dial(t, srv, "b"))
-			for _, call := range list {
-				err := call.ended(t, cause, func() { srv.Stall(zktest.Label("a"), zktest.Both) })
-				srv.Heal(zktest.Label("a"))
-				require.ErrorContains(t, err, cause.Error(), call.name)
-				require.NotErrorIs(t, err, zk.ErrNoNode, call.name)
-				time.Sleep(5 * time.Second) // answered
-			}
-			require.NoError(t, last.Leave(t.Context()))
-		})
-	}
-}
-
-// TestCauseIsNoAnswer_Reading: likewise while a read is unanswered. No barrier is down, and no value or member is
-// missing.
-func TestCauseIsNoAnswer_Reading(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
-		a := bubble.Dial(t, srv, "a")
-		up, err := barrier.New(a, "/b")
-		require.NoError(t, err)
-		require.NoError(t, up.Set(t.Context()))
-		v, err := value.New(a, "/b", value.Text())
-		require.NoError(t, err)
-		g, err := group.New(a, "/b")
-		require.NoError(t, err)
-		for _, call := range []call{
-			{"barrier: wait", false, up.Wait},
-			{"value: get", false, func(ctx context.Context) (err error) { _, _, err = v.Get(ctx); return err }},
-			{"group: members", false, func(ctx context.Context) error { return second(g.Members(ctx)) }},
-		} {
-			var silent *zktest.Rule
-			err := call.ended(t, zk.ErrNoNode, func() {
-				reads := zktest.Match{Path: "^/b$", Times: -1, Where: func(r zktest.Request) bool { return r.Op != zktest.OpSync }}
-				silent = srv.Intercept(reads, zktest.Ignore())
-			})
-			silent.Remove()
-			require.ErrorContains(t, err, zk.ErrNoNode.Error(), call.name)
-			require.NotErrorIs(t, err, zk.ErrNoNode, call.name)
-		}
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -57,8 +58,7 @@ func TestReplacement_Fate(t *testing.T) {
 
 func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server, c *client.Client)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		f(t, srv, (*client.Client)(bubble.Dial(t, srv, "a")))
 	})
 }
@@ -247,8 +247,7 @@ func TestReplacement_SessionEndsBeforeItIsSent(t *testing.T) {
 		require.NoError(t, c.CreateAll(t.Context(), path, []byte("old")))
 		first := srv.SessionOf("a")
 		_, err := Replacement{Client: c, Path: path, Next: func(session.Node) ([]byte, error) {
-			srv.Refuse(zktest.Label("a"))
-			srv.Cut(zktest.Label("a"))
+			trial.CutOff(srv, zktest.Label("a"))
 			synctest.Wait() // the client knows that, and sends nothing
 			time.AfterFunc(time.Second, func() {
 				srv.Expire(first)
@@ -332,68 +331,6 @@ func TestReplacement_FencedAfterALostReply(t *testing.T) {
 		require.Equal(t, 2, copies)
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 		require.NotErrorIs(t, err, zkrecipes.ErrFenced)
-	})
-}
-
-// TestReplacement_ReplyLost: the write is found, or its outcome is reported as unknown.
-func TestReplacement_ReplyLost(t *testing.T) {
-	for _, idempotent := range []bool{true, false} {
-		inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
-			require.NoError(t, c.CreateAll(t.Context(), path, []byte("old")))
-			srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.DropReply())
-			now, err := Replacement{
-				Client: c, Path: path, Idempotent: idempotent,
-				Next: func(session.Node) ([]byte, error) { return []byte("new"), nil },
-			}.Do(t.Context())
-			node, _ := srv.Node(path)
-			require.Equal(t, "new", string(node.Data))
-			if idempotent {
-				require.NoError(t, err)
-				require.Equal(t, node.Stat.Mzxid, now.Stat.Mzxid)
-			} else {
-				require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
-			}
-		})
-	}
-}
-
-// TestMarked_Close_CallerGone: another caller has the turn, and the call returns with its context.
-func TestMarked_Close_CallerGone(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *zktest.Server, c *client.Client) {
-		m := NewMarked(c, path, nil)
-		unlock, err := m.lock(t.Context())
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.ErrorIs(t, m.Close(ctx), context.Canceled)
-		unlock()
-		require.NoError(t, m.Close(t.Context()))
-	})
-}
-
-// TestMarked_Cost: the first update creates the marker, and reads and writes the node. Each later update is one
-// request, and so is Close. The update after Close creates a marker again.
-func TestMarked_Cost(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
-		require.NoError(t, c.CreateAll(t.Context(), path, nil))
-		m := NewMarked(c, path, nil)
-		update := func() error { return add(t.Context(), m) }
-		for i, step := range []struct {
-			do       func() error
-			requests int
-		}{
-			{update, 3},
-			{update, 1},
-			{update, 1},
-			{func() error { return m.Close(t.Context()) }, 1},
-			{update, 3},
-			{update, 1},
-		} {
-			sent := bubble.Requests(srv)
-			require.NoError(t, step.do())
-			require.Equal(t, step.requests, sent.Hits(), "step %d", i)
-			sent.Remove()
-		}
 	})
 }
 

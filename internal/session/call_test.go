@@ -71,8 +71,7 @@ func TestCalls_SessionOver_FailAtOnce(t *testing.T) {
 			return nil
 		})
 		require.True(t, ok)
-		srv.Refuse(trial.Ours)
-		srv.Cut(trial.Ours)
+		trial.CutOff(srv, trial.Ours)
 		synctest.Wait()
 		require.NoError(t, c.Close())
 		require.Zero(t, <-took)

@@ -34,8 +34,7 @@ func bytesOfEnd(srv *zktest.Server, s *session.Session) int {
 // TestBytesOfEnd_AsTheServerHasThem: the count agrees, whatever creates a node and whatever removes it.
 func TestBytesOfEnd_AsTheServerHasThem(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := srv.Create("/root", nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/root", "")
 		c := trial.DialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.DialAs(trial.Label)))
 		s := trial.Live(t, c)
 		agree := func(nodes int) {
@@ -45,7 +44,7 @@ func TestBytesOfEnd_AsTheServerHasThem(t *testing.T) {
 			require.Equal(t, bytesOfEnd(srv, s), s.BytesOfEnd())
 		}
 		agree(0)
-		_, err = c.Create(t.Context(), "/plain", nil, 0)
+		_, err := c.Create(t.Context(), "/plain", nil, 0)
 		require.NoError(t, err)
 		agree(0)
 		_, err = c.Create(t.Context(), "/é", nil, zk.FlagEphemeral)

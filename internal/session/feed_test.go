@@ -16,8 +16,7 @@ import (
 func TestFeed_TellsInTheOrderOfTheServer(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		for _, path := range []string{"/app", "/app/a", "/app/a/b", "/application"} {
-			_, err := srv.Create(path, []byte(path), zktest.Persistent)
-			require.NoError(t, err)
+			trial.Create(t, srv, path, path)
 		}
 		c, err := trial.Dial(t, srv).Sub("/app")
 		require.NoError(t, err)
@@ -63,8 +62,7 @@ func TestFeed_Down_IsKnownBeforeItIsTaken(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		f := trial.Live(t, trial.Dial(t, srv)).Follow("/", trial.NeedsAll)
 		defer f.Stop()
-		srv.Refuse(trial.Ours)
-		srv.Cut(trial.Ours)
+		trial.CutOff(srv, trial.Ours)
 		synctest.Wait()
 		require.True(t, f.IsDown())
 		require.False(t, f.Idle())
@@ -76,10 +74,7 @@ func TestFeed_Down_IsKnownBeforeItIsTaken(t *testing.T) {
 
 func TestFeed_SetWatches_TellsWhatWasMissed(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		for _, path := range []string{"/changed", "/same", "/gone"} {
-			_, err := srv.Create(path, nil, zktest.Persistent)
-			require.NoError(t, err)
-		}
+		trial.Grow(t, srv, "/changed", "/same", "/gone")
 		f := trial.Live(t, trial.Dial(t, srv)).Follow("/", trial.NeedsAll)
 		defer f.Stop()
 		since := srv.Zxid()
@@ -91,8 +86,7 @@ func TestFeed_SetWatches_TellsWhatWasMissed(t *testing.T) {
 		require.Equal(t, []string{"EventNodeDataChanged /changed", "EventNodeDeleted /gone", `set: "" [] <nil>`},
 			trial.NewsOf(f))
 		require.Equal(t, 3, trial.Watches(srv))
-		_, err := srv.Create("/later", nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/later", "")
 		require.Equal(t, []string{"EventNodeCreated /later"}, trial.NewsOf(f))
 	})
 }
@@ -100,8 +94,7 @@ func TestFeed_SetWatches_TellsWhatWasMissed(t *testing.T) {
 // Whatever other callers wait for on the same connection is not lost with the watches that a feed removes.
 func TestFeed_RemoveWatches_WakesOtherWaiters(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := srv.Create("/a", nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/a", "")
 		s := trial.Live(t, trial.Dial(t, srv))
 		_, _, w, err := s.GetW(t.Context(), "/a")
 		require.NoError(t, err)
@@ -129,10 +122,8 @@ func TestFeed_RemoveWatches_WakesOtherWaiters(t *testing.T) {
 // waits for the data does not.
 func TestFeed_RemoveWatches_OfTheChildrenAlone(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := srv.Create("/app", nil, zktest.Persistent)
-		require.NoError(t, err)
-		_, err = srv.Create("/app/a", nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/app", "")
+		trial.Create(t, srv, "/app/a", "")
 		c := trial.Dial(t, srv)
 		sub, err := c.Sub("/app")
 		require.NoError(t, err)
@@ -161,8 +152,7 @@ func TestFeed_RemoveWatches_OfTheChildrenAlone(t *testing.T) {
 // The other feed begins after the request was made, and its read is sent first, so its watch is set and then removed.
 func TestFeed_RemoveWatches_OfAFeedThatJustBegan_IsTold(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := srv.Create("/a", nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/a", "")
 		s := trial.Live(t, trial.Dial(t, srv))
 		f := s.Follow("/a", trial.NeedsAll)
 		read := f.Batch()

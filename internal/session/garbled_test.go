@@ -200,12 +200,11 @@ func TestDial_ServerResets_SaysWhatThatMayMean(t *testing.T) {
 // A garbled answer to a sync proves nothing, but does not justify giving up.
 func TestProve_AnswerGarbled_AsksAgain(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		var forge atomic.Bool
-		p := &forger{forge: &forge, body: []byte{1}}
-		s := trial.Live(t, trial.Dial(t, srv, conn.WithDialer(p.dialer(srv))))
+		var garble atomic.Bool
+		s := trial.Live(t, trial.Dial(t, srv, trial.Through(srv, garbles(&garble))))
 		time.Sleep(time.Minute)
-		forge.Store(true)
-		time.AfterFunc(time.Second, func() { forge.Store(false) })
+		garble.Store(true)
+		time.AfterFunc(time.Second, func() { garble.Store(false) })
 		require.NoError(t, s.Prove(trial.Within(t, trial.Timeout)))
 	})
 }

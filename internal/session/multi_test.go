@@ -16,8 +16,7 @@ import (
 func atVersion(t *testing.T, version int32, test func(t *testing.T, srv *zktest.Server, c *conn.Client)) {
 	t.Helper()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := srv.Create("/a", []byte("old"), zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/a", "old")
 		require.NoError(t, srv.SetVersion("/a", version))
 		test(t, srv, trial.Dial(t, srv))
 	})

@@ -157,103 +157,6 @@ func TestOps_TooLargeWithChrootOrACL_IsRefused(t *testing.T) {
 	})
 }
 
-func TestOps_PayloadJustBelowTheLimit_IsAccepted(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		c := trial.Dial(t, srv)
-		payload := make([]byte, 1<<20-4<<10-100)
-		_, err := c.Create(t.Context(), "/a", payload, 0)
-		require.NoError(t, err)
-		data, _, err := c.Get(t.Context(), "/a")
-		require.NoError(t, err)
-		require.Len(t, data, len(payload))
-		_, err = c.Set(t.Context(), "/a", make([]byte, 1<<20-4<<10), -1)
-		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
-	})
-}
-
-// Whatever the outage, a call returns when its context ends, with its cause, and a read does not fake a result.
-func TestOps_WhileDisconnected_ReturnWithTheirContext(t *testing.T) {
-	faults := map[string]func(*zktest.Server){
-		"refused":          func(srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
-		"stalled":          func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.Both) },
-		"replies stalled":  func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.FromServer) },
-		"requests stalled": func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.ToServer) },
-		"frozen":           func(srv *zktest.Server) { srv.Freeze() },
-	}
-	for name, fault := range faults {
-		for _, since := range []time.Duration{0, 3 * time.Second, 30 * time.Second} {
-			t.Run(name+" for "+since.String(), func(t *testing.T) {
-				trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-					c := trial.Dial(t, srv)
-					s := trial.Live(t, c)
-					fault(srv)
-					time.Sleep(since)
-					calls := map[string]func(context.Context) error{
-						"get":    func(ctx context.Context) error { _, _, err := c.Get(ctx, "/a"); return err },
-						"create": func(ctx context.Context) error { _, err := c.Create(ctx, "/a", nil, 0); return err },
-						"set":    func(ctx context.Context) error { _, err := c.Set(ctx, "/a", nil, 0); return err },
-						"delete": func(ctx context.Context) error { return c.Delete(ctx, "/a", 0) },
-						"multi": func(ctx context.Context) error {
-							_, err := c.Multi(ctx, zkrecipes.OpDelete("/a", 0))
-							return err
-						},
-						"sync":             func(ctx context.Context) error { return c.Sync(ctx, "/") },
-						"getw":             func(ctx context.Context) error { _, _, _, err := s.GetW(ctx, "/a"); return err },
-						"barrier":          func(ctx context.Context) error { return s.Barrier(ctx) },
-						"prove":            func(ctx context.Context) error { return s.Prove(ctx) },
-						"create container": func(ctx context.Context) error { return s.CreateContainer(ctx, "/c") },
-					}
-					var wg sync.WaitGroup
-					for op, call := range calls {
-						wg.Go(func() {
-							if took := trial.After(func() {
-								err := call(trial.Within(t, time.Second/2))
-								if op == "prove" && err == nil {
-									// Proven by an earlier answer.
-									return
-								}
-								switch {
-								case errors.Is(err, zkrecipes.ErrLost), errors.Is(err, zk.ErrConnectionClosed): // that happened first
-								default:
-									require.ErrorIs(t, err, trial.ErrTooLong, op)
-								}
-							}); took > time.Second/2 {
-								t.Errorf("%s took %v", op, took)
-							}
-						})
-					}
-					wg.Wait()
-					srv.Thaw()
-					srv.Heal(zktest.Everyone)
-				})
-			})
-		}
-	}
-}
-
-// While disconnected nothing is sent, and a call that waits succeeds afterwards.
-func TestOps_WhileDisconnected_WaitForTheConnection(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		c := trial.Dial(t, srv)
-		srv.Refuse(trial.Ours)
-		srv.Cut(trial.Ours)
-		synctest.Wait()
-		var wg sync.WaitGroup
-		for i := range 20 {
-			wg.Go(func() {
-				_, err := c.Create(t.Context(), fmt.Sprintf("/n%d", i), nil, 0)
-				require.NoError(t, err)
-				_, _, err = c.Get(t.Context(), fmt.Sprintf("/n%d", i))
-				require.NoError(t, err)
-			})
-		}
-		time.Sleep(2 * time.Second)
-		srv.Accept(trial.Ours)
-		wg.Wait()
-		require.Len(t, srv.Children("/"), 20+1)
-	})
-}
-
 func TestReads_ReplyLostAndSessionExpired_AreRepeated(t *testing.T) {
 	reads := map[zktest.Op]func(context.Context, *conn.Client) error{
 		zktest.OpGetData: func(ctx context.Context, c *conn.Client) error { _, _, err := c.Get(ctx, "/a"); return err },
@@ -278,8 +181,7 @@ func TestReads_ReplyLostAndSessionExpired_AreRepeated(t *testing.T) {
 			t.Run(op.String()+" "+name, func(t *testing.T) {
 				trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 					c := trial.Dial(t, srv)
-					_, err := srv.Create("/a", nil, zktest.Persistent)
-					require.NoError(t, err)
+					trial.Create(t, srv, "/a", "")
 					rule := srv.Intercept(zktest.Match{Op: op, Path: "^/a$", Times: 3}, fault)
 					require.NoError(t, read(t.Context(), c))
 					require.Equal(t, 3, rule.Hits())
@@ -348,12 +250,12 @@ func TestVersionedWrites_ReplyLost(t *testing.T) {
 			t.Run(op.String()+" "+tt.name, func(t *testing.T) {
 				trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 					c := trial.Dial(t, srv)
-					_, err := srv.Create("/a", nil, zktest.Persistent)
-					require.NoError(t, err)
+					trial.Create(t, srv, "/a", "")
 					srv.Intercept(zktest.Match{Op: op, From: trial.Ours}, tt.fault)
 					if tt.meddle != nil {
 						srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.Before(func(zktest.Request) { tt.meddle(srv) }))
 					}
+					var err error
 					if op == zktest.OpSetData {
 						_, err = c.Set(t.Context(), "/a", []byte("new"), tt.version)
 					} else {
@@ -378,34 +280,14 @@ func TestVersionedWrites_ReplyLost(t *testing.T) {
 	}
 }
 
-// The first try may still be in flight when the second is refused: that must not be reported as a refusal.
-func TestVersionedWrites_SecondTryRefused_IsInDoubt(t *testing.T) {
-	for op, write := range map[zktest.Op]func(context.Context, *conn.Client) error{
-		zktest.OpSetData: func(ctx context.Context, c *conn.Client) error { _, err := c.Set(ctx, "/a", nil, 0); return err },
-		zktest.OpDelete:  func(ctx context.Context, c *conn.Client) error { return c.Delete(ctx, "/a", 0) },
-	} {
-		t.Run(op.String(), func(t *testing.T) {
-			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-				c := trial.Dial(t, srv)
-				_, err := srv.Create("/a", nil, zktest.Persistent)
-				require.NoError(t, err)
-				srv.Intercept(zktest.Match{Op: op, From: trial.Ours}, zktest.DropRequest())
-				srv.Intercept(zktest.Match{Op: op, From: trial.Ours},
-					zktest.Before(func(zktest.Request) { require.NoError(t, srv.Set("/a", nil)) }))
-				require.ErrorIs(t, write(t.Context(), c), zkrecipes.ErrUnknownOutcome)
-			})
-		})
-	}
-	t.Run("the node is gone by then", func(t *testing.T) {
-		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-			c := trial.Dial(t, srv)
-			_, err := srv.Create("/a", nil, zktest.Persistent)
-			require.NoError(t, err)
-			srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: trial.Ours}, zktest.DropRequest())
-			srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: trial.Ours},
-				zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete("/a")) }))
-			require.NoError(t, c.Delete(t.Context(), "/a", 0))
-		})
+func TestDelete_ReplyLost_GoneAtTheSecondTry(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		trial.Create(t, srv, "/a", "")
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: trial.Ours}, zktest.DropRequest())
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: trial.Ours},
+			zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete("/a")) }))
+		require.NoError(t, c.Delete(t.Context(), "/a", 0))
 	})
 }
 
@@ -432,11 +314,10 @@ func TestWrites_ReplyLost_AreInDoubtAndNotRepeated(t *testing.T) {
 			t.Run(op.String()+" "+name, func(t *testing.T) {
 				trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 					s := trial.Live(t, trial.Dial(t, srv))
-					_, err := srv.Create("/a", nil, zktest.Persistent)
-					require.NoError(t, err)
+					trial.Create(t, srv, "/a", "")
 					sent := trial.Requests(srv, op)
 					srv.Intercept(zktest.Match{Op: op}, fault)
-					err = write(t.Context(), s)
+					err := write(t.Context(), s)
 					require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 					require.False(t, session.NotExecuted(err))
 					require.NoError(t, s.Sync(t.Context(), "/"))
@@ -447,8 +328,7 @@ func TestWrites_ReplyLost_AreInDoubtAndNotRepeated(t *testing.T) {
 		t.Run(op.String()+" throttled", func(t *testing.T) {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				s := trial.Live(t, trial.Dial(t, srv))
-				_, err := srv.Create("/a", nil, zktest.Persistent)
-				require.NoError(t, err)
+				trial.Create(t, srv, "/a", "")
 				srv.Intercept(zktest.Match{Op: op, Times: 2}, zktest.Fail(zktest.CodeThrottled))
 				require.NoError(t, write(t.Context(), s))
 			})
@@ -489,10 +369,7 @@ func TestOps_CodesWithoutASentinel_AreComparable(t *testing.T) {
 
 func TestMulti_Paths_AreThoseOfTheClientInBothDirections(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		for _, path := range []string{"/root", "/root/app"} {
-			_, err := srv.Create(path, nil, zktest.Persistent)
-			require.NoError(t, err)
-		}
+		trial.Grow(t, srv, "/root", "/root/app")
 		c, err := trial.DialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.Dial)).Sub("/app")
 		require.NoError(t, err)
 		results, err := c.Multi(t.Context(), zkrecipes.OpCreate("/n-", []byte("x"), zk.FlagSequence),
@@ -757,54 +634,13 @@ func TestCreation_Concurrent_EachGetsItsOwnZxid(t *testing.T) {
 	})
 }
 
-func TestCreation_LostInEveryWay_Ends(t *testing.T) {
-	faults := map[string]func(*zktest.Server){
-		"reply lost": func(srv *zktest.Server) {
-			srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropReply())
-		},
-		"request lost": func(srv *zktest.Server) {
-			srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropRequest())
-		},
-		"connection lost":        func(srv *zktest.Server) { srv.Cut(trial.Ours) },
-		"expired":                func(srv *zktest.Server) { srv.Expire(srv.SessionOf(trial.Label)) },
-		"stalled":                func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.Both) },
-		"refused by the library": func(*zktest.Server) {},
-	}
-	for name, fault := range faults {
-		t.Run(name, func(t *testing.T) {
-			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-				s := trial.Live(t, trial.Dial(t, srv))
-				fault(srv)
-				flags := int32(zk.FlagEphemeralSequential)
-				if name == "refused by the library" {
-					flags = 99
-				}
-				c, err := s.StartCreate(t.Context(), "/a-", nil, flags, 1, nil)
-				if err != nil {
-					return // nothing was sent
-				}
-				_, _, err = s.FinishCreate(trial.Within(t, time.Second), c)
-				if flags == 99 {
-					require.Error(t, err)
-				} else if err != nil && !errors.Is(err, zkrecipes.ErrLost) && !session.NotExecuted(err) { // never written
-					require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
-				}
-				<-c.Done()
-			})
-		})
-	}
-}
-
 func TestCreation_Leave_AllOrNothing(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		ctx := t.Context()
 		c, err := trial.Dial(t, srv).Sub("/app")
 		require.NoError(t, err)
 		s := trial.Live(t, c)
-		for _, path := range []string{"/app", "/app/door"} {
-			_, err := srv.Create(path, nil, zktest.Persistent)
-			require.NoError(t, err)
-		}
+		trial.Grow(t, srv, "/app", "/app/door")
 		create := func(path string) ([]string, int64, error) {
 			creation, err := s.StartCreate(ctx, path, []byte("me"), zk.FlagEphemeralSequential, 2, nil, "/door")
 			require.NoError(t, err)
@@ -828,8 +664,7 @@ func TestCreation_Leave_AllOrNothing(t *testing.T) {
 		require.ErrorContains(t, err, "/door")
 		require.Len(t, srv.Children("/app"), 2, "nothing was made")
 
-		_, err = srv.Create("/appdoor", nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/appdoor", "")
 		_, err = s.StartCreate(ctx, "/a-", nil, zk.FlagEphemeralSequential, 1, nil, "door")
 		require.Error(t, err, "a relative path, and so one outside the chroot")
 	})
@@ -838,10 +673,7 @@ func TestCreation_Leave_AllOrNothing(t *testing.T) {
 func TestChildrenStat(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
-		for _, path := range []string{"/a", "/a/1", "/a/2", "/a/3"} {
-			_, err := srv.Create(path, nil, zktest.Persistent)
-			require.NoError(t, err)
-		}
+		trial.Grow(t, srv, "/a", "/a/1", "/a/2", "/a/3")
 		require.NoError(t, srv.Delete("/a/2"))
 		names, stat, err := s.ChildrenStat(t.Context(), "/a")
 		require.NoError(t, err)
@@ -891,39 +723,6 @@ func TestChildrenThen_AnswerLost_IsSentAgain(t *testing.T) {
 		_, _, err = s.ChildrenThen(ctx, "/missing", count)
 		require.ErrorIs(t, err, zk.ErrNoNode)
 		require.EqualValues(t, 3, sent.Load())
-	})
-}
-
-func TestGo_EndsWithTheSession(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		s := trial.Live(t, trial.Dial(t, srv))
-		ended := make(chan struct{})
-		require.True(t, s.Go(func(ctx context.Context) {
-			<-ctx.Done()
-			close(ended)
-		}))
-		srv.Expire(s.ID())
-		<-ended
-		require.Error(t, s.Err())
-	})
-}
-
-func TestOps_WithoutASession_TheErrorNamesThem(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		c := trial.Dial(t, srv)
-		s := trial.Live(t, c)
-		srv.Refuse(trial.Ours)
-		srv.Cut(trial.Ours)
-		<-s.Done() // the session has ended
-		var op *zkrecipes.OpError
-		for name, err := range map[string]error{
-			"get":    func() error { _, _, err := c.Get(trial.Within(t, time.Second), "/a"); return err }(),
-			"create": func() error { _, err := c.Create(trial.Within(t, time.Second), "/a", nil, 0); return err }(),
-			"set":    func() error { _, err := c.Set(trial.Within(t, time.Second), "/a", nil, 0); return err }(),
-			"delete": c.Delete(trial.Within(t, time.Second), "/a", 0),
-		} {
-			require.Truef(t, errors.As(err, &op), "%s: %v", name, err)
-		}
 	})
 }
 

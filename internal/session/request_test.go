@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -114,14 +114,19 @@ func TestRequests_ManyAtOnce(t *testing.T) {
 	})
 }
 
+// garbles makes replies with a body unreadable while it is on.
+func garbles(on *atomic.Bool) trial.Pipe {
+	return trial.Pipe{OnRead: func(frame []byte) {
+		if on.Load() && len(frame) > 24 && int32(binary.BigEndian.Uint32(frame[4:])) > 0 { // a reply
+			binary.BigEndian.PutUint32(frame[20:], 1<<30)
+		}
+	}}
+}
+
 func TestRequests_ReplyThatIsNone(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var garble atomic.Bool
-		s := trial.Live(t, trial.Dial(t, srv, trial.Through(srv, trial.Pipe{OnRead: func(frame []byte) {
-			if garble.Load() && len(frame) > 24 && int32(binary.BigEndian.Uint32(frame[4:])) > 0 { // a reply
-				binary.BigEndian.PutUint32(frame[20:], 1<<30)
-			}
-		}})))
+		s := trial.Live(t, trial.Dial(t, srv, trial.Through(srv, garbles(&garble))))
 		garble.Store(true)
 		_, err := s.Create(t.Context(), "/a", nil, 0)
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
@@ -323,46 +328,6 @@ func TestConnectAnswer_WithAnotherID_EndsTheSession(t *testing.T) {
 	})
 }
 
-// forger replaces the body of replies to our requests.
-type forger struct {
-	net.Conn
-	forge *atomic.Bool
-	body  []byte
-	in    []byte
-	out   []byte
-}
-
-func (f *forger) dialer(srv *zktest.Server) conn.DialFunc {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		raw, err := srv.DialAs(trial.Label)(ctx, network, address)
-		return &forger{Conn: raw, forge: f.forge, body: f.body}, err
-	}
-}
-
-func (f *forger) Read(b []byte) (int, error) {
-	for len(f.out) == 0 {
-		chunk := make([]byte, 64<<10)
-		n, err := f.Conn.Read(chunk)
-		if err != nil {
-			return 0, err
-		}
-		f.in = append(f.in, chunk[:n]...)
-		for len(f.in) >= 4 && len(f.in) >= 4+int(binary.BigEndian.Uint32(f.in)) {
-			size := 4 + int(binary.BigEndian.Uint32(f.in))
-			frame := append([]byte(nil), f.in[:size]...)
-			f.in = f.in[size:]
-			if f.forge.Load() && size > 20 && int32(binary.BigEndian.Uint32(frame[4:])) > 0 {
-				frame = append(frame[:20], f.body...)
-				binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
-			}
-			f.out = append(f.out, frame...)
-		}
-	}
-	n := copy(b, f.out)
-	f.out = f.out[n:]
-	return n, nil
-}
-
 func TestMultiAnswer_OfAnotherLength_IsGarbled(t *testing.T) {
 	for name, results := range map[string][]byte{
 		"more": {
@@ -375,11 +340,12 @@ func TestMultiAnswer_OfAnotherLength_IsGarbled(t *testing.T) {
 		"none": {0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff},
 	} {
 		t.Run(name, func(t *testing.T) {
-			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-				var forge atomic.Bool
-				p := &forger{forge: &forge, body: results}
-				s := trial.Live(t, trial.Dial(t, srv, conn.WithDialer(p.dialer(srv))))
-				forge.Store(true)
+			synctest.Test(t, func(t *testing.T) {
+				server := &bubble.Hostile{Answer: func(_ int, xid uint32) []byte {
+					header := append(binary.BigEndian.AppendUint32(nil, xid), make([]byte, 12)...) // zxid, code
+					return bubble.Frame(append(header, results...))
+				}}
+				s := trial.Live(t, trial.DialTo(t, "h1", conn.WithDialer(server.Dial)))
 				c, err := s.StartCreate(t.Context(), "/a-guid-", nil, zk.FlagEphemeralSequential, 2, nil)
 				require.NoError(t, err)
 				paths, _, err := s.FinishCreate(t.Context(), c)

@@ -17,8 +17,7 @@ import (
 // A server withholds an event, and uses up the watch, if the client may not read the node at that moment.
 func TestWatch_SpentInSilence_IsSetAgainByTheNextCaller(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := srv.Create("/a", nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/a", "")
 		s := trial.Live(t, trial.Dial(t, srv))
 		_, _, first, err := s.GetW(t.Context(), "/a")
 		require.NoError(t, err)
@@ -35,15 +34,14 @@ func TestWatch_SpentInSilence_IsSetAgainByTheNextCaller(t *testing.T) {
 // The read of the first caller is in flight for an hour.
 func TestWatch_SecondCaller_ReturnsWithItsContext(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := srv.Create("/a", nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/a", "")
 		s := trial.Live(t, trial.Dial(t, srv))
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Ignore())
 		for range 2 {
 			go func() { _, _, _, _ = s.GetW(t.Context(), "/a") }()
 			synctest.Wait()
 		}
-		_, _, _, err = s.GetW(trial.Within(t, time.Second), "/a")
+		_, _, _, err := s.GetW(trial.Within(t, time.Second), "/a")
 		require.ErrorIs(t, err, trial.ErrTooLong)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -55,8 +53,7 @@ func TestWatch_SecondCaller_ReturnsWithItsContext(t *testing.T) {
 // A read with a watch fails after another caller has set the watch on the same path.
 func TestWatch_SettingFails_LeavesWhatOthersHaveSet(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := srv.Create("/a", nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/a", "")
 		s := trial.Live(t, trial.Dial(t, srv))
 		for _, overtaken := range []bool{true, false} {
 			ctx, cancel := context.WithCancel(t.Context())

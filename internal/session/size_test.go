@@ -21,11 +21,10 @@ import (
 // The jute.maxbuffer of the servers is lower than the default: they hang up on every request above it.
 func TestSet_ServersHangUpOnIt_IsRefusedAfterTwo(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := srv.Create("/a", nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/a", "")
 		c := trial.Dial(t, srv)
 		hangups := srv.Intercept(zktest.Match{Op: zktest.OpSetData, Times: -1}, zktest.DropRequest())
-		_, err = c.Set(trial.Within(t, time.Hour), "/a", make([]byte, 500_000), 0)
+		_, err := c.Set(trial.Within(t, time.Hour), "/a", make([]byte, 500_000), 0)
 		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 		require.ErrorContains(t, err, "2 connections in a row ended during a request of 500000 bytes")
@@ -42,11 +41,10 @@ func TestSet_ServersHangUpOnIt_IsRefusedAfterTwo(t *testing.T) {
 func TestSet_ConnectionsEnd_IsRepeated(t *testing.T) {
 	for size, times := range map[int]int{10: 5, 500_000: 1} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-			_, err := srv.Create("/a", nil, zktest.Persistent)
-			require.NoError(t, err)
+			trial.Create(t, srv, "/a", "")
 			c := trial.Dial(t, srv)
 			srv.Intercept(zktest.Match{Op: zktest.OpSetData, Times: times}, zktest.DropRequest())
-			_, err = c.Set(trial.Within(t, time.Hour), "/a", make([]byte, size), 0)
+			_, err := c.Set(trial.Within(t, time.Hour), "/a", make([]byte, size), 0)
 			require.NoError(t, err)
 			n, _ := srv.Node("/a")
 			require.Len(t, n.Data, size)
@@ -72,8 +70,7 @@ func TestMaxRequestSize_IsTheLimit(t *testing.T) {
 func TestMaxReplySize_LargerReply_FailsItsCall(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		for i := range 1000 {
-			_, err := srv.Create(fmt.Sprintf("/%s-%d", strings.Repeat("x", 90), i), nil, zktest.Persistent)
-			require.NoError(t, err)
+			trial.Create(t, srv, fmt.Sprintf("/%s-%d", strings.Repeat("x", 90), i), "")
 		}
 		c := trial.Dial(t, srv, conn.WithMaxReplySize(50_000))
 		seen := trial.States(t, c)

@@ -49,8 +49,7 @@ func TestWatch_SaysDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-				_, err := srv.Create("/a", nil, zktest.Persistent)
-				require.NoError(t, err)
+				trial.Create(t, srv, "/a", "")
 				s := trial.Live(t, trial.Dial(t, srv))
 				_, _, w, err := s.GetW(t.Context(), "/a")
 				require.NoError(t, err)
@@ -108,8 +107,7 @@ func TestWatch_EachKind_FiresAtItsChanges(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-				_, err := srv.Create("/a", nil, zktest.Persistent)
-				require.NoError(t, err)
+				trial.Create(t, srv, "/a", "")
 				s := trial.Live(t, trial.Dial(t, srv))
 				w, err := tt.watch(t.Context(), s)
 				require.NoError(t, err)
@@ -126,8 +124,7 @@ func TestWatch_HasFired_BeforeALaterAnswer(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
 		for range 200 {
-			_, err := srv.Create("/a", nil, zktest.Persistent)
-			require.NoError(t, err)
+			trial.Create(t, srv, "/a", "")
 			_, _, w, err := s.GetW(t.Context(), "/a")
 			require.NoError(t, err)
 			require.False(t, w.HasFired())
@@ -145,8 +142,7 @@ func TestWatch_HasFired_BeforeALaterAnswer(t *testing.T) {
 
 func TestWatch_ManyCallersOnOnePath_ShareOne(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := srv.Create("/a", nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/a", "")
 		s := trial.Live(t, trial.Dial(t, srv))
 		var mu sync.Mutex
 		distinct := map[*session.Watch]bool{}
@@ -184,23 +180,6 @@ func TestWatch_ManyCallersOnOnePath_ShareOne(t *testing.T) {
 	})
 }
 
-func TestWatch_CancelledCallersAndTheNext_UseTheSame(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := srv.Create("/a", nil, zktest.Persistent)
-		require.NoError(t, err)
-		s := trial.Live(t, trial.Dial(t, srv))
-		for range 100 {
-			ctx, cancel := context.WithCancel(t.Context())
-			_, _, _, err := s.GetW(ctx, "/a")
-			require.NoError(t, err)
-			_, _, err = s.ChildrenW(ctx, "/a")
-			require.NoError(t, err)
-			cancel()
-		}
-		require.Equal(t, 2, trial.Watches(srv), "one for each kind")
-	})
-}
-
 func TestWatch_MissingNode_LeavesNone(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
@@ -217,8 +196,7 @@ func TestWatch_MissingNode_LeavesNone(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, exists)
 		require.Equal(t, 1, trial.Watches(srv))
-		_, err = srv.Create("/missing", nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/missing", "")
 		require.True(t, trial.Fired(w))
 		_, _, w, err = s.GetW(trial.Within(t, time.Second), "/missing")
 		require.NoError(t, err)
@@ -230,13 +208,12 @@ func TestWatch_MissingNode_LeavesNone(t *testing.T) {
 func TestWatch_SessionEnds_FiresAll(t *testing.T) {
 	for name, end := range map[string]func(*zktest.Server, *conn.Client, int64){
 		"expired": func(srv *zktest.Server, _ *conn.Client, id int64) { srv.Expire(id) },
-		"silence": func(srv *zktest.Server, _ *conn.Client, _ int64) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
+		"silence": func(srv *zktest.Server, _ *conn.Client, _ int64) { trial.CutOff(srv, trial.Ours) },
 		"closed":  func(_ *zktest.Server, c *conn.Client, _ int64) { _ = c.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-				_, err := srv.Create("/a", nil, zktest.Persistent)
-				require.NoError(t, err)
+				trial.Create(t, srv, "/a", "")
 				c := trial.Dial(t, srv)
 				s := trial.Live(t, c)
 				_, _, data, err := s.GetW(t.Context(), "/a")
@@ -257,14 +234,12 @@ func TestWatch_SessionEnds_FiresAll(t *testing.T) {
 
 func TestWatch_Reconnect_FiresAll(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := srv.Create("/a", nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/a", "")
 		s := trial.Live(t, trial.Dial(t, srv))
 		for range 3 {
 			_, _, w, err := s.GetW(t.Context(), "/a")
 			require.NoError(t, err)
-			srv.Refuse(trial.Ours)
-			srv.Cut(trial.Ours)
+			trial.CutOff(srv, trial.Ours)
 			require.False(t, trial.Fired(w), "there is nothing to read yet")
 			srv.Accept(trial.Ours)
 			time.Sleep(time.Second)
@@ -280,8 +255,7 @@ func TestWatch_NotYetSetWhenTheConnectionGoes_IsSetOnTheNext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-				_, err := srv.Create("/a", nil, zktest.Persistent)
-				require.NoError(t, err)
+				trial.Create(t, srv, "/a", "")
 				s := trial.Live(t, trial.Dial(t, srv))
 				srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: 2}, fault)
 				var wg sync.WaitGroup
@@ -299,43 +273,6 @@ func TestWatch_NotYetSetWhenTheConnectionGoes_IsSetOnTheNext(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestWatch_SessionEnds_WaitersSeeItsEnd(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := srv.Create("/a", nil, zktest.Persistent)
-		require.NoError(t, err)
-		c := trial.Dial(t, srv)
-		s := trial.Live(t, c)
-		_, _, w, err := s.GetW(t.Context(), "/a")
-		require.NoError(t, err)
-		srv.Expire(s.ID())
-		select {
-		case <-s.Done():
-		case <-w.Fired():
-		}
-		<-s.Done()
-		trial.Live(t, c)
-		require.Zero(t, trial.Watches(srv))
-	})
-}
-
-// Two callers request one watch, and the first gives up before the second is answered.
-func TestWatch_OneCallerGivesUp_TheOtherIsToldOfTheChange(t *testing.T) {
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := srv.Create("/a", nil, zktest.Persistent)
-		require.NoError(t, err)
-		s := trial.Live(t, trial.Dial(t, srv))
-		ctx, cancel := context.WithCancel(t.Context())
-		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: 2}, zktest.HoldReply(time.Second))
-		go func() { _, _, _, _ = s.GetW(ctx, "/a") }()
-		synctest.Wait()
-		time.AfterFunc(time.Millisecond, cancel)
-		_, _, w, err := s.GetW(t.Context(), "/a")
-		require.NoError(t, err)
-		require.NoError(t, srv.Set("/a", nil))
-		require.True(t, trial.Fired(w))
-	})
 }
 
 // A call that gave up before its answer left its watch on the server until it fired. A loop of calls with short
@@ -534,8 +471,7 @@ func TestUnwatch(t *testing.T) {
 		s.Unwatch(look())
 		require.Zero(t, trial.Watches(srv))
 
-		_, err := srv.Create("/a", nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/a", "")
 		_, data, err := s.ChildrenW(t.Context(), "/a")
 		require.NoError(t, err)
 		_, _, children, err := s.GetW(t.Context(), "/a")
@@ -626,8 +562,7 @@ func TestUnwatch_WhileAnotherCallerAsks(t *testing.T) {
 		w = <-asking
 		require.Equal(t, 1, trial.Watches(srv))
 		require.False(t, trial.Fired(w))
-		_, err = srv.Create("/missing", nil, zktest.Persistent)
-		require.NoError(t, err)
+		trial.Create(t, srv, "/missing", "")
 		require.True(t, trial.Fired(w))
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
@@ -195,8 +196,7 @@ func TestTracer_EveryRecipe_IsToldOfAcquisitionAndHold(t *testing.T) {
 }
 
 func TestTracer_Outcomes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		holder, first := dial(t, srv, "holder")
 		h, err := newMutex(t, holder).Lock(t.Context())
 		require.NoError(t, err)
@@ -275,8 +275,7 @@ func TestTracer_Downgrade_IsAnAcquisition(t *testing.T) {
 }
 
 func TestTracer_States_NameServerSessionAndCause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c, r := dial(t, srv, "a")
 		session, err := c.Session(t.Context())
 		require.NoError(t, err)
@@ -372,8 +371,7 @@ func TestTracer_RequestsOfAnAcquisition_HaveItsContext(t *testing.T) {
 // In every call the tracer takes the locks of the session and of the client, which would block forever if one were
 // held.
 func TestTracer_IsCalledWithoutALock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c, r := dial(t, srv, "a")
 		s, err := c.Session(t.Context())
 		require.NoError(t, err)
@@ -401,8 +399,7 @@ func TestTracer_IsCalledWithoutALock(t *testing.T) {
 
 // The caller gives up while a tracer is notified of the hold: the hold ends, and its session is not kept proven for it.
 func TestTracer_CallerGoesAsTheHoldBegins_HoldEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		why := errors.New("why")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		r := &recorder{}
@@ -433,8 +430,7 @@ func TestTracer_CallerGoesAsTheHoldBegins_HoldEnds(t *testing.T) {
 
 // A client that acquires repeatedly is granted without a listing, and is at the head.
 func TestTracer_GrantedWithoutAListing_IsAtPlaceOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c, r := dial(t, srv, "a")
 		m := newMutex(t, c)
 		lists := 0
@@ -457,8 +453,7 @@ func TestTracer_GrantedWithoutAListing_IsAtPlaceOne(t *testing.T) {
 
 // Several tracers get each other's contexts.
 func TestTracer_Several(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		one := &recorder{}
 		two := &zkrecipes.Tracer{HoldStart: func(ctx context.Context, h zkrecipes.HoldStart) context.Context {
 			require.Equal(t, h.Token, ctx.Value(key("hold")))

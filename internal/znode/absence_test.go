@@ -202,9 +202,7 @@ func TestAbsence_BetweenTheTurnAndTheHold_NodeDeleted_IsNotGranted(t *testing.T)
 				x.pass()
 				unproven.Remove()
 			}))
-			ended, cancel := context.WithCancel(x.t.Context())
-			cancel()
-			require.ErrorIs(x.t, holder.Release(ended), context.Canceled)
+			leave(x.t, holder)
 			return mine
 		},
 		"eager and third": func(x *absence) *bubble.Attempt { return x.eager(1, idle) },

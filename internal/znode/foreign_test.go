@@ -3,7 +3,6 @@ package znode_test
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -13,6 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -160,8 +160,7 @@ func TestRefuseForeign_NamesTheOption(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Run(t, zktest.InMemory())
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				c := bubble.Dial(t, srv, "a")
 				require.NoError(t, c.CreateAll(t.Context(), "/app/lock", nil))
 				_, err := c.Create(t.Context(), "/app/lock/"+test.foreign, nil, zk.FlagEphemeral|zk.FlagSequence)

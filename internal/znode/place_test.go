@@ -19,6 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -45,6 +46,14 @@ func at(t *testing.T, c *client.Client, prefix string) *znode.Queue {
 	q, err := znode.New(c, strings.TrimPrefix(path, prefix), recipe.Config{}, znode.Lock)
 	require.NoError(t, err)
 	return q
+}
+
+// leave releases a hold without waiting for the deletion.
+func leave(t *testing.T, h *zkrecipes.Hold) {
+	t.Helper()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, h.Release(ended), context.Canceled)
 }
 
 // Sixteen goroutines of one client managed 36 sections a second, because each hand-over took two or three round trips
@@ -98,15 +107,13 @@ func TestPlace_Released_GrantsTheNextAtOnce(t *testing.T) {
 		other.Waits(t)
 		gate := make(chan struct{})
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.DelayUntil(gate))
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
 		holds := []*zkrecipes.Hold{holder}
 		for _, w := range waiting {
-			require.ErrorIs(t, holds[len(holds)-1].Release(ended), context.Canceled)
+			leave(t, holds[len(holds)-1])
 			holds = append(holds, w.Granted(t, 0))
 			require.Greater(t, holds[len(holds)-1].Token(), holds[len(holds)-2].Token())
 		}
-		require.ErrorIs(t, holds[3].Release(ended), context.Canceled)
+		leave(t, holds[3])
 		other.Waits(t)
 		close(gate)
 		release(t, other.Granted(t, 0))
@@ -148,12 +155,9 @@ func TestPlace_NotReleased_HandsNothingOver(t *testing.T) {
 		},
 		"released without a connection": func(t *testing.T, srv *zktest.Server, h *zkrecipes.Hold) {
 			t.Helper()
-			srv.Refuse(zktest.Label("a"))
-			srv.Cut(zktest.Label("a"))
+			trial.CutOff(srv, zktest.Label("a"))
 			synctest.Wait()
-			ended, cancel := context.WithCancel(t.Context())
-			cancel()
-			_ = h.Release(ended)
+			leave(t, h)
 			time.Sleep(time.Second)
 		},
 	} {
@@ -198,25 +202,9 @@ func TestPlace_OwnNodeGone(t *testing.T) {
 	}
 }
 
-// TestPlace_Nested_ReleasesWithTheLast: the place is handed over by the last of several holds on one contender.
-func TestPlace_Nested_ReleasesWithTheLast(t *testing.T) {
-	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		holder, waiting := line(t, q, 1)
-		inner, ok := q.Held(holder.Context(), znode.Lock)
-		require.True(t, ok)
-		release(t, holder)
-		waiting[0].Waits(t)
-		release(t, inner)
-		release(t, waiting[0].Granted(t, 0))
-	})
-}
-
 // TestPlace_TransactionOnItsWay_HandsNothingOver: what the node guards must not be applied after the next hold has
 // begun, so the waiter waits for the deletion, and with it for the end of the guard.
 func TestPlace_TransactionOnItsWay_HandsNothingOver(t *testing.T) {
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
 	for name, c := range map[string]struct {
 		action  zktest.Action
 		give    bool   // whether the caller gives up
@@ -248,7 +236,7 @@ func TestPlace_TransactionOnItsWay_HandsNothingOver(t *testing.T) {
 				}
 				gate := make(chan struct{})
 				srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.DelayUntil(gate))
-				_ = holder.Release(ended)
+				leave(t, holder)
 				time.Sleep(5 * time.Millisecond) // before it is sent again
 				waiting[0].Waits(t)
 				close(gate)
@@ -280,9 +268,7 @@ func TestPlace_TransactionAnswered_HandsOver(t *testing.T) {
 		gate := make(chan struct{})
 		defer close(gate)
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.DelayUntil(gate))
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		_ = holder.Release(ended)
+		leave(t, holder)
 		waiting[0].Granted(t, 0)
 	})
 }
@@ -354,8 +340,7 @@ func TestPlace_LostOnSuspend_HandsNothingOver(t *testing.T) {
 		holder := acquire(t.Context(), q).Granted(t, time.Hour)
 		waiting := acquire(t.Context(), q)
 		waiting.Waits(t)
-		srv.Refuse(zktest.Label("a"))
-		srv.Cut(zktest.Label("a"))
+		trial.CutOff(srv, zktest.Label("a"))
 		waiting.Waits(t)
 		requireLost(t, holder, zkrecipes.LossSuspended)
 		srv.Accept(zktest.Label("a"))
@@ -403,9 +388,7 @@ func TestPlace_OtherObjects(t *testing.T) {
 			waiting.Waits(t)
 			gate := make(chan struct{})
 			srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.DelayUntil(gate))
-			ended, cancel := context.WithCancel(t.Context())
-			cancel()
-			_ = holder.Release(ended)
+			leave(t, holder)
 			waiting.Waits(t)
 			close(gate)
 			release(t, waiting.Granted(t, 0))
@@ -617,9 +600,7 @@ func TestPlace_HandedOverBefore_OwnNodeCannotBeRead_Pauses(t *testing.T) {
 				srv.SetLatency(time.Millisecond)
 				refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: holder.Path(), Times: -1},
 					zktest.Fail(zktest.CodeNoAuth))
-				ended, cancel := context.WithCancel(t.Context())
-				cancel()
-				require.ErrorIs(t, holder.Release(ended), context.Canceled)
+				leave(t, holder)
 				unread := srv.Intercept(zktest.Match{
 					Op:    zktest.OpGetData,
 					Where: func(r zktest.Request) bool { return r.Path != holder.Path() }, Times: -1,

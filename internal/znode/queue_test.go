@@ -3,7 +3,6 @@ package znode_test
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -25,6 +24,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -228,52 +228,6 @@ func TestAcquire_PredecessorCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestAcquire_ReaderAtItsWritersPlace: in one session, a writer must not succeed a writer whose reader still exists.
-func TestAcquire_ReaderAtItsWritersPlace(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q, err := znode.New(dial(t, srv, "a"), path, recipe.Config{}, znode.Read, znode.Write)
-		require.NoError(t, err)
-		write := znode.Entry{Kind: znode.Write, Rule: znode.First}
-		writer, err := q.Acquire(t.Context(), write)
-		require.NoError(t, err)
-		next := acquireAs(t.Context(), q, write)
-		next.Waits(t)
-		reader, err := q.Downgrade(writer.Context(), znode.Write, znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead})
-		require.NoError(t, err)
-		release(t, writer)
-		next.Waits(t)
-		release(t, reader)
-		release(t, next.Granted(t, time.Hour))
-		requireEmpty(t, srv)
-	})
-}
-
-func TestAcquire_ReplyToCreateLost_OneNode(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.DropReply())
-		h, err := q.Acquire(t.Context(), entry)
-		require.NoError(t, err)
-		require.Len(t, srv.Children(path), 1)
-		node, _ := srv.Node(h.Path())
-		require.Equal(t, zkrecipes.Token(node.Stat.Czxid), h.Token())
-		release(t, h)
-		requireEmpty(t, srv)
-	})
-}
-
-func TestAcquire_CreateLostBeforeItIsApplied_OneNode(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.DropRequest())
-		h, err := q.Acquire(t.Context(), entry)
-		require.NoError(t, err)
-		require.Len(t, srv.Children(path), 1)
-		release(t, h)
-		requireEmpty(t, srv)
-	})
-}
-
 // TestAcquire_ReplyLostAndTheNextServerLags: the list goes to a server that has not applied the create yet. A list
 // without the waiter's contender shows neither that it is first nor that it is gone.
 func TestAcquire_ReplyLostAndTheNextServerLags(t *testing.T) {
@@ -302,174 +256,6 @@ func TestAcquire_ReplyLostAndTheNextServerLags(t *testing.T) {
 	}, zktest.WithFronts(3))
 }
 
-// TestAcquire_ReplyLostThenExpired: the search must not adopt the node of the dead session, nor wait behind it after it
-// is gone.
-func TestAcquire_ReplyLostThenExpired(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		release(t, acquire(t.Context(), q).Granted(t, time.Hour)) // creates the parents
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.After(func(zktest.Request) {
-			srv.Refuse(zktest.Label("a"))
-			srv.Cut(zktest.Label("a"))
-		}))
-		c := acquire(t.Context(), q)
-		time.Sleep(time.Second)
-		require.Len(t, srv.Children(path), 1, "created, unacknowledged")
-		old := srv.SessionOf("a")
-		srv.Expire(old)
-		srv.Accept(zktest.Label("a"))
-		h := c.Granted(t, time.Hour)
-		node, _ := srv.Node(h.Path())
-		require.Equal(t, srv.SessionOf("a"), node.Stat.EphemeralOwner)
-		require.NotEqual(t, old, node.Stat.EphemeralOwner)
-		require.Len(t, srv.Children(path), 1)
-	})
-}
-
-func TestAcquire_ReplyLostThenCancelled_NothingStays(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		release(t, acquire(t.Context(), q).Granted(t, time.Hour)) // creates the parents
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.After(func(zktest.Request) {
-			srv.Refuse(zktest.Label("a"))
-			srv.Cut(zktest.Label("a"))
-		}))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		from := time.Now()
-		require.ErrorIs(t, acquire(ctx, q).Failed(t, time.Minute), context.DeadlineExceeded)
-		require.Equal(t, time.Second, time.Since(from))
-		require.Len(t, srv.Children(path), 1)
-		session := srv.SessionOf("a")
-		srv.Accept(zktest.Label("a"))
-		time.Sleep(5 * time.Second)
-		require.Equal(t, session, srv.SessionOf("a"), "removed by its own session, not by its end")
-		requireEmpty(t, srv)
-	})
-}
-
-// TestAcquire_ForgedNode: a node with our GUID that another session owns is not ours.
-func TestAcquire_ForgedNode(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		other, err := queue(t, srv, "b").Acquire(t.Context(), entry)
-		require.NoError(t, err)
-		forged := ""
-		srv.Intercept(zktest.Match{
-			From: zktest.Label("a"), Op: zktest.OpCreate, Path: "lock-",
-			Where: func(r zktest.Request) bool {
-				if forged == "" {
-					forged = r.Path + "0000000009"
-					_, err := srv.Create(forged, nil, zktest.Persistent)
-					require.NoError(t, err)
-				}
-				return true
-			},
-		}, zktest.DropRequest())
-		c := acquire(t.Context(), q)
-		c.Waits(t)
-		time.Sleep(time.Second)
-		require.Len(t, srv.Children(path), 3, "the holder, the forged one and ours")
-		release(t, other)
-		h := c.Granted(t, time.Hour)
-		require.NotEqual(t, forged, h.Path())
-		require.NoError(t, h.Check(t.Context()))
-	})
-}
-
-func TestAcquire_ForeignChildrenAreSkipped(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		for _, name := range []string{"", "/0", "/_c_x", "/_c_", "/zzz", "/" + strings.Repeat("x", 1000)} {
-			_, err := srv.Create(path+name, nil, zktest.Persistent)
-			if name == "" && err != nil {
-				_, err = srv.Create("/app", nil, zktest.Persistent)
-				require.NoError(t, err)
-				_, err = srv.Create(path, nil, zktest.Persistent)
-			}
-			require.NoError(t, err)
-		}
-		h := acquire(t.Context(), q).Granted(t, time.Hour)
-		list, err := q.List(t.Context())
-		require.NoError(t, err)
-		require.Len(t, list, 1)
-		require.Equal(t, h.Path(), list[0].Path)
-		release(t, h)
-	})
-}
-
-func TestAcquire_SequenceExhausted(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		h, err := q.Acquire(t.Context(), entry)
-		require.NoError(t, err)
-		release(t, h)
-		require.NoError(t, srv.SetCversion(path, 2147483646))
-		h, err = q.Acquire(t.Context(), entry)
-		require.NoError(t, err, "the last number that orders")
-		release(t, h)
-		for range 3 {
-			_, err = q.Acquire(t.Context(), entry)
-			require.ErrorIs(t, err, zkrecipes.ErrSequenceExhausted)
-			requireEmpty(t, srv)
-			_, err = q.Try(t.Context(), entry)
-			require.ErrorIs(t, err, zkrecipes.ErrSequenceExhausted)
-		}
-		requireEmpty(t, srv)
-	})
-}
-
-func TestAcquire_SessionExpiresWhileWaiting_QueuesAgainAtTheTail(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		b := acquire(t.Context(), queue(t, srv, "b"))
-		b.Waits(t)
-		c := acquire(t.Context(), queue(t, srv, "c"))
-		c.Waits(t)
-		srv.Expire(srv.SessionOf("b"))
-		time.Sleep(5 * time.Second)
-		release(t, holder)
-		second := c.Granted(t, time.Hour)
-		b.Waits(t)
-		release(t, second)
-		release(t, b.Granted(t, time.Hour))
-		requireEmpty(t, srv)
-	})
-}
-
-func TestAcquire_OwnNodeDeletedWhileWaiting(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		b := acquire(t.Context(), queue(t, srv, "b"))
-		b.Waits(t)
-		for _, name := range srv.Children(path) {
-			if path+"/"+name != holder.Path() {
-				require.NoError(t, srv.Delete(path+"/"+name))
-			}
-		}
-		b.Waits(t)
-		release(t, holder)
-		h := b.Granted(t, time.Hour)
-		require.True(t, srv.Exists(h.Path()))
-		release(t, h)
-		requireEmpty(t, srv)
-	})
-}
-
-func TestAcquire_PredecessorGoneBeforeItIsWatched(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: path},
-			zktest.Before(func(zktest.Request) {
-				require.NoError(t, srv.Delete(holder.Path()))
-			}))
-		release(t, acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour))
-		synctest.Wait()
-		requireLost(t, holder, zkrecipes.LossNodeDeleted)
-		requireEmpty(t, srv)
-	})
-}
-
 // TestAcquire_EventLost: a watch that never fires costs time, not progress.
 func TestAcquire_EventLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -482,45 +268,6 @@ func TestAcquire_EventLost(t *testing.T) {
 		from := time.Now()
 		release(t, b.Granted(t, time.Hour))
 		require.LessOrEqual(t, time.Since(from), 30*time.Second)
-	})
-}
-
-func TestAcquire_ParentDeletedWhileWaiting(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		b := acquire(t.Context(), queue(t, srv, "b"))
-		b.Waits(t)
-		srv.Freeze() // otherwise b may return before everything is gone
-		// b's own node first: between the two events it may have its turn.
-		for _, name := range srv.Children("/app/lock") {
-			if path := "/app/lock/" + name; path != holder.Path() {
-				require.NoError(t, srv.Delete(path))
-			}
-		}
-		require.NoError(t, srv.DeleteAll("/app"))
-		srv.Thaw()
-		release(t, b.Granted(t, time.Hour))
-		synctest.Wait()
-		requireLost(t, holder, zkrecipes.LossNodeDeleted)
-	})
-}
-
-// TestAcquire_ParentReapedInBetween: the parent may be gone again before the child is created in it.
-func TestAcquire_ParentReapedInBetween(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		first := acquire(t.Context(), q).Granted(t, time.Hour)
-		release(t, first)
-		reaped := 0
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Times: 5}, zktest.Before(func(zktest.Request) {
-			_ = srv.DeleteAll("/app") // it may be gone
-			reaped++
-		}))
-		h := acquire(t.Context(), q).Granted(t, time.Hour)
-		require.Equal(t, 5, reaped)
-		require.Greater(t, h.Token(), first.Token())
-		require.True(t, strings.HasSuffix(h.Path(), "0000000000"), "the numbers began again")
-		release(t, h)
 	})
 }
 
@@ -537,30 +284,6 @@ func TestAcquire_ServerShedsLoad_IsNotAskedWithoutPause(t *testing.T) {
 		const pauses = (10 + 20 + 40 + 80 + 160) * time.Millisecond
 		require.InDelta(t, pauses, time.Since(began), float64(pauses/2+time.Microsecond))
 		release(t, h)
-		requireEmpty(t, srv)
-	})
-}
-
-func TestAcquire_NotAllowed(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.Fail(-102))
-		_, err := q.Acquire(t.Context(), entry)
-		require.ErrorIs(t, err, zk.ErrNoAuth)
-		require.ErrorContains(t, err, path)
-		requireEmpty(t, srv)
-	})
-}
-
-// TestAcquire_ErrorAfterCreate_NothingStays: the list cannot be read, and the node must not stay behind and block
-// others.
-func TestAcquire_ErrorAfterCreate_NothingStays(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		release(t, acquire(t.Context(), q).Granted(t, time.Hour))
-		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.Fail(-102))
-		_, err := q.Acquire(t.Context(), entry)
-		require.ErrorIs(t, err, zk.ErrNoAuth)
 		requireEmpty(t, srv)
 	})
 }
@@ -582,14 +305,6 @@ func TestRelease_NotAllowed_IsLogged(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		requireEmpty(t, srv)
 	})
-}
-
-func TestAcquire_ServerWithoutContainers(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		release(t, acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour))
-		require.True(t, srv.Exists(path))
-		requireEmpty(t, srv)
-	}, zktest.WithoutContainers())
 }
 
 func TestAcquire_WaitErrorNamesTheHolder(t *testing.T) {
@@ -660,31 +375,6 @@ func TestAcquire_SubClosed(t *testing.T) {
 	})
 }
 
-func TestHold_LossOnSuspend(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q, err := znode.New(dial(t, srv, "a"), path, recipe.Config{LossOnSuspend: true}, znode.Lock)
-		require.NoError(t, err)
-		h := acquire(t.Context(), q).Granted(t, time.Hour)
-		srv.Cut(zktest.Label("a"))
-		<-h.Done()
-		requireLost(t, h, zkrecipes.LossSuspended)
-		again := acquire(t.Context(), q).Granted(t, time.Hour)
-		require.Greater(t, again.Token(), h.Token())
-		release(t, again)
-		requireEmpty(t, srv)
-	})
-}
-
-func TestRelease_WhileCutOffForGood(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		srv.Stall(zktest.Label("a"), zktest.Both)
-		from := time.Now()
-		release(t, h) // until the session is over, which is just as good
-		require.LessOrEqual(t, time.Since(from), 10*time.Second)
-	})
-}
-
 func TestTxn(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/config", []byte("old"), zktest.Persistent)
@@ -710,16 +400,6 @@ func TestTxn(t *testing.T) {
 		node, _ := srv.Node("/config")
 		require.Equal(t, "new", string(node.Data))
 		requireLost(t, h, zkrecipes.LossNodeDeleted)
-	})
-}
-
-func TestTxn_ReplyLost(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.DropReply())
-		_, err := h.Txn(t.Context())
-		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
-		require.NoError(t, h.Err())
 	})
 }
 
@@ -802,30 +482,15 @@ func TestNew_BadInput(t *testing.T) {
 	})
 }
 
-// faulty is a connection whose server once fails to produce the reply to a create.
-type faulty struct {
-	net.Conn
-	armed *atomic.Bool
-}
-
-func (f faulty) Read(b []byte) (int, error) {
-	n, err := f.Conn.Read(b)
-	for rest := b[:n]; len(rest) > 20; rest = rest[min(len(rest), 4+int(binary.BigEndian.Uint32(rest))):] {
-		if strings.HasPrefix(string(rest[24:]), path+"/_c_") && f.armed.CompareAndSwap(true, false) {
-			copy(rest[16:], []byte{0xff, 0xff, 0xff, 0xfb}) // -5, marshalling
-		}
-	}
-	return n, err
-}
-
 // TestAcquire_ServerFault_LeavesNothing: the contender was created although the reply reports an error.
 func TestAcquire_ServerFault_LeavesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var armed atomic.Bool
-		q := queue(t, srv, "a", conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			raw, err := srv.DialAs("a")(ctx, network, address)
-			return faulty{raw, &armed}, err
-		}))
+		q := queue(t, srv, "a", trial.Through(srv, trial.Pipe{OnRead: func(reply []byte) {
+			if len(reply) > 24 && strings.HasPrefix(string(reply[24:]), path+"/_c_") && armed.CompareAndSwap(true, false) {
+				copy(reply[16:], []byte{0xff, 0xff, 0xff, 0xfb}) // -5, marshalling
+			}
+		}}))
 		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		require.NoError(t, h.Release(t.Context()))
 		armed.Store(true)
@@ -984,8 +649,7 @@ func TestAcquireBy_NodeGoneAfterTheTurn_IsALostHold(t *testing.T) {
 			time.Sleep(time.Second)
 		},
 		"not proven": func(srv *zktest.Server) {
-			srv.Refuse(zktest.Label("a"))
-			srv.Cut(zktest.Label("a"))
+			trial.CutOff(srv, zktest.Label("a"))
 			time.Sleep(bubble.Timeout * 7 / 10)
 			srv.Accept(zktest.Label("a"))
 		},

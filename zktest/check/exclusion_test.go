@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -227,27 +226,4 @@ func FuzzReadWrite(f *testing.F) {
 			t.Fatalf("checker says %v, by hand it is %v\n%v", err, want, holds)
 		}
 	})
-}
-
-// TestExclusion_AMillionHolds: a quadratic step would take a hundred times as long for ten times the holds.
-func TestExclusion_AMillionHolds(t *testing.T) {
-	took := func(n int) time.Duration {
-		holds := turns(n)
-		for _, i := range []int{0, 1000, n - 1} { // not in the order of a real history
-			holds[i], holds[n/2] = holds[n/2], holds[i]
-		}
-		start := time.Now()
-		require.NoError(t, check.Exclusion(holds, 1))
-		require.NoError(t, check.Order(holds, 1))
-		return time.Since(start)
-	}
-	var few, many time.Duration
-	for range 5 { // another process may have used the processor in the meantime
-		few, many = took(100_000), took(1_000_000)
-		t.Logf("a hundred thousand %v, a million %v", few, many)
-		if many < 40*few {
-			return
-		}
-	}
-	assert.Less(t, many, 40*few)
 }

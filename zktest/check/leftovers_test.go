@@ -2,8 +2,6 @@ package check_test
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,35 +30,4 @@ func TestLeftovers_ShowsTheFirstFew(t *testing.T) {
 	}
 	assert.EqualError(t, check.Leftovers("/", listing),
 		"leftovers below /: 12 nodes: /l/lock-00, /l/lock-01, /l/lock-02, /l/lock-03, /l/lock-04 and 7 more")
-}
-
-func FuzzLeftovers(f *testing.F) {
-	f.Add("/a", "/a/b /ab /a")
-	f.Add("/", "/ /a")
-	f.Fuzz(func(t *testing.T, root, paths string) {
-		if !strings.HasPrefix(root, "/") || (root != "/" && strings.HasSuffix(root, "/")) || strings.Contains(root, "//") {
-			t.Skip()
-		}
-		if strings.Contains(paths, "//") {
-			t.Skip() // no server has such a node
-		}
-		listing := slices.DeleteFunc(strings.Fields(paths), func(p string) bool {
-			return !strings.HasPrefix(p, "/") || (p != "/" && strings.HasSuffix(p, "/"))
-		})
-		// The naive way: element by element.
-		want := slices.ContainsFunc(listing, func(p string) bool {
-			in, at := elements(p), elements(root)
-			return len(in) > len(at) && slices.Equal(in[:len(at)], at)
-		})
-		if err := check.Leftovers(root, listing); want != (err != nil) {
-			t.Fatalf("checker says %v, by hand it is %v", err, want)
-		}
-	})
-}
-
-func elements(p string) []string {
-	if p == "/" {
-		return nil
-	}
-	return strings.Split(strings.TrimPrefix(p, "/"), "/")
 }

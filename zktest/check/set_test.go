@@ -3,7 +3,6 @@ package check_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -98,39 +97,4 @@ func FuzzLostUpdates(f *testing.F) {
 			t.Fatalf("lost %v, by hand %v, bases %v", got, want, bases)
 		}
 	})
-}
-
-// TestSet_LossesWithAndWithoutFence lets sections overlap at random, as when leases expire under their holders: without
-// a fence, or with a fence on the write alone, updates are lost; with a fence from the first read, none are.
-func TestSet_LossesWithAndWithoutFence(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	admit := fenced(t)
-	unfenced, onWrite, fromRead := &check.Set{}, &check.Set{OnAdd: fenced(t)}, &check.Set{OnRead: admit, OnAdd: admit}
-	for _, set := range []*check.Set{unfenced, onWrite, fromRead} {
-		type section struct {
-			token zkrecipes.Token
-			base  int
-		}
-		var open []section
-		for token := zkrecipes.Token(1); token <= 2000; token++ {
-			base, err := set.Read(token)
-			require.NoError(t, err)
-			open = append(open, section{token, base})
-			for len(open) > 0 && rng.IntN(10) > 0 { // one in ten is still running when the next begins
-				i := rng.IntN(len(open))
-				s := open[i]
-				open = slices.Delete(open, i, i+1)
-				if err := set.Add("c", s.token, s.base, fmt.Sprint(s.token)); err != nil {
-					require.ErrorIs(t, err, fence.ErrStale)
-				}
-			}
-		}
-	}
-	count := func(s *check.Set) int { return len(check.LostUpdates(s.Updates())) }
-	t.Logf("of 2000 sections: lost %d unfenced, %d fenced on write, %d fenced from the read (%d refused)",
-		count(unfenced), count(onWrite), count(fromRead), fromRead.Refused())
-	assert.NotZero(t, count(unfenced))
-	assert.NotZero(t, count(onWrite))
-	assert.Zero(t, count(fromRead))
-	assert.NotZero(t, fromRead.Refused())
 }

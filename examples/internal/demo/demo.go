@@ -151,9 +151,6 @@ func (e *Ensemble) Close() {
 	}
 }
 
-// Own returns the server that Start has started, or nil.
-func (e *Ensemble) Own() *zktest.Server { return e.own }
-
 // Journal returns a journal on out, in a human-readable format for a server in this process, and in logfmt for others.
 func (e *Ensemble) Journal(out io.Writer) *Journal {
 	if e.External() {
@@ -174,25 +171,4 @@ func (e *Ensemble) Dial(ctx context.Context, id string) (*conn.Client, error) {
 		opts = append(opts, conn.WithDialer(e.own.DialAs(id)), conn.WithLogger(slog.New(slog.DiscardHandler)))
 	}
 	return conn.Dial(ctx, servers, opts...)
-}
-
-// Failures joins the errors of several workers. Each different message appears once, with the number of workers.
-func Failures(errs []error) error {
-	var messages []string
-	var first []error
-	count := map[string]int{}
-	for _, err := range errs {
-		if err == nil {
-			continue
-		}
-		if count[err.Error()]++; count[err.Error()] == 1 {
-			messages, first = append(messages, err.Error()), append(first, err)
-		}
-	}
-	for i, m := range messages {
-		if count[m] > 1 {
-			first[i] = fmt.Errorf("%d workers: %w", count[m], first[i])
-		}
-	}
-	return errors.Join(first...)
 }

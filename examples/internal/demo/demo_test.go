@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/tls"
 	"encoding/pem"
-	"errors"
 	"flag"
 	"net/http/httptest"
 	"os"
@@ -42,15 +41,6 @@ func TestJournal(t *testing.T) {
 		require.Equal(t, "time=2000-01-01T00:00:01.234Z id=\"a b\" event=lost reason=\"x=1\" token=7\n",
 			strings.ReplaceAll(out.String(), "+00:00", "Z"))
 	})
-}
-
-func TestFailures_EachMessageOnce(t *testing.T) {
-	require.NoError(t, Failures([]error{nil, nil}))
-	refused, full := errors.New("refused"), errors.New("disk full")
-	err := Failures([]error{refused, nil, full, errors.New("refused")})
-	require.EqualError(t, err, "2 workers: refused\ndisk full")
-	require.ErrorIs(t, err, refused)
-	require.ErrorIs(t, err, full)
 }
 
 func TestEnsemble_Flags(t *testing.T) {

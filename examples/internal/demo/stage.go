@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -27,7 +26,6 @@ type Stage struct {
 	server  *zktest.Server
 	cast    map[string]*actor
 	playing sync.WaitGroup
-	changed chan struct{} // has a value if Changed was called since the last check
 }
 
 type actor struct {
@@ -46,10 +44,7 @@ func Play(
 		return err
 	}
 	defer server.Close()
-	s := &Stage{
-		Journal: NewStory(out), ctx: ctx, server: server, cast: map[string]*actor{},
-		changed: make(chan struct{}, 1),
-	}
+	s := &Stage{Journal: NewStory(out), ctx: ctx, server: server, cast: map[string]*actor{}}
 	s.Explain(legend)
 	defer s.end()
 	if err := story(ctx, s); !errors.Is(context.Cause(ctx), context.Canceled) {
@@ -94,42 +89,6 @@ func (s *Stage) CutOff(id string) { s.server.Stall(zktest.Label(id), zktest.Both
 // Rejoin undoes CutOff.
 func (s *Stage) Rejoin(id string) { s.server.Heal(zktest.Label(id)) }
 
-// Changed reports that something which Perform may wait for has changed.
-func (s *Stage) Changed() {
-	select {
-	case s.changed <- struct{}{}:
-	default: // there is already a value
-	}
-}
-
-// Step is a part of a story: the line in the journal, what happens, and which actors do the work afterwards.
-type Step struct {
-	Say     string
-	Do      func() error
-	Working []string
-}
-
-// Perform performs the steps in order. A step lasts until its actors have divided the work, plus half a second.
-func (s *Stage) Perform(steps []Step, divided func(working []string) bool) error {
-	for _, step := range steps {
-		s.Say(step.Say)
-		if err := step.Do(); err != nil {
-			return err
-		}
-		for !divided(step.Working) {
-			select {
-			case <-s.changed:
-			case <-s.ctx.Done():
-				return fmt.Errorf("the work is not divided among %v: %w", step.Working, context.Cause(s.ctx))
-			}
-		}
-		if err := s.Pause(500 * time.Millisecond); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Pause waits for d. It returns the reason if the story ends first.
 func (s *Stage) Pause(d time.Duration) error {
 	select {
@@ -148,9 +107,4 @@ func (s *Stage) end() {
 	for _, a := range s.cast {
 		_ = a.client.Close() // never fails
 	}
-}
-
-// Do is a step that cannot fail.
-func Do(act func(id string), id string) func() error {
-	return func() error { act(id); return nil }
 }

@@ -114,10 +114,7 @@ func TestCommands_RunAsPrinted(t *testing.T) {
 				}
 				seen++
 				dir := root
-				switch {
-				case strings.Contains(command, "./examples/drain"):
-					dir = filepath.Join(root, "zkgrpc")
-				case strings.HasPrefix(command, "zkr "):
+				if strings.HasPrefix(command, "zkr ") {
 					dir = bin
 				}
 				run(t, dir, command, 2*time.Minute)

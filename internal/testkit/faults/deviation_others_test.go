@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/barrier"
@@ -98,7 +97,7 @@ var writers = map[string]func(ctx context.Context, c *conn.Client) error{
 		}
 		return round.Leave(ctx)
 	},
-	"latch": func(ctx context.Context, c *conn.Client) error {
+	"countdown": func(ctx context.Context, c *conn.Client) error {
 		l, err := barrier.NewLatch(c, "/app/latch", 1)
 		if err != nil {
 			return err
@@ -143,28 +142,7 @@ func expect[T comparable](got, want T) error {
 
 // The recipes that acquire nothing work under each deviation, too, or refuse with an error that explains why.
 func TestDeviations_EveryWriterWorksOrRefuses(t *testing.T) {
-	for _, d := range []struct {
-		name    string
-		option  zktest.Option
-		refuse  []string
-		refusal error
-	}{
-		{name: "no containers", option: zktest.WithoutContainers()},
-		{name: "no containers, and it hangs up", option: zktest.WithDeviations(zktest.HangsUpOnContainers)},
-		{name: "no resumption", option: zktest.WithDeviations(zktest.NoResumption)},
-		{
-			name: "no zxid", option: zktest.WithDeviations(zktest.NoZxid),
-			refuse:  []string{"counter", "double barrier", "shards", "protected"},
-			refusal: zkrecipes.ErrUnsupportedServer,
-		},
-		{name: "late events", option: zktest.WithDeviations(zktest.LateEvents)},
-		{name: "local sync", option: zktest.WithDeviations(zktest.LocalSync)},
-		{
-			name: "no transactions", option: zktest.WithDeviations(zktest.NoMulti),
-			refuse:  []string{"value", "counter", "node", "group", "double barrier", "latch", "shards"},
-			refusal: zkrecipes.CodeUnimplemented,
-		},
-	} {
+	for _, d := range deviations {
 		for name, use := range writers {
 			t.Run(d.name+"/"+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

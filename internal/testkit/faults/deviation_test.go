@@ -12,43 +12,50 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// Servers that deviate from ZooKeeper are described in docs/compatibility.md. Under each deviation every recipe works
-// as it does with ZooKeeper, or refuses with an error that explains why. None grants what it must not.
+// deviations lists how servers deviate from ZooKeeper, as docs/compatibility.md describes.
+var deviations = []struct {
+	name    string
+	option  zktest.Option
+	refuse  []string // the recipes and writers that refuse to work
+	refusal error
+	forgets bool // sessions do not outlive their connection
+}{
+	{name: "no containers", option: zktest.WithoutContainers()},
+	{name: "no containers, and it hangs up", option: zktest.WithDeviations(zktest.HangsUpOnContainers)},
+	{name: "no resumption", option: zktest.WithDeviations(zktest.NoResumption), forgets: true},
+	{
+		name: "neither, as ClickHouse Keeper before 2026", forgets: true,
+		option: zktest.WithDeviations(zktest.HangsUpOnContainers, zktest.NoResumption),
+	},
+	{
+		name: "no zxid", option: zktest.WithDeviations(zktest.NoZxid),
+		refuse: []string{
+			"mutex", "write", "read", "semaphore-1-of-1", "semaphore-2-of-3", "latch", "standback", "selector", "mutex-kazoo",
+			"semaphore-kazoo", "counter", "double barrier", "shards", "protected",
+		},
+		refusal: zkrecipes.ErrUnsupportedServer,
+	},
+	{name: "late events", option: zktest.WithDeviations(zktest.LateEvents)},
+	{name: "local sync", option: zktest.WithDeviations(zktest.LocalSync)},
+	{
+		name: "no transactions", option: zktest.WithDeviations(zktest.NoMulti),
+		refuse: []string{
+			"semaphore-1-of-1", "semaphore-2-of-3", "semaphore-kazoo", // these acquire their leases in a transaction
+			"value", "counter", "node", "group", "double barrier", "countdown", "shards",
+		},
+		refusal: zkrecipes.CodeUnimplemented,
+	},
+}
+
+// Under each deviation every recipe works as it does with ZooKeeper, or refuses with an error that explains why. None
+// grants what it must not.
 func TestDeviations_EveryRecipeWorksOrRefuses(t *testing.T) {
-	// These acquire their leases in a transaction.
-	multis := []string{"semaphore-1-of-1", "semaphore-2-of-3", "semaphore-kazoo"}
-	all := func(string) bool { return true }
-	for _, d := range []struct {
-		name    string
-		option  zktest.Option
-		refuse  func(recipe string) bool // nil if none does
-		refusal error
-		forgets bool // sessions do not outlive their connection
-	}{
-		{name: "no containers", option: zktest.WithoutContainers()},
-		{name: "no containers, and it hangs up", option: zktest.WithDeviations(zktest.HangsUpOnContainers)},
-		{name: "no resumption", option: zktest.WithDeviations(zktest.NoResumption), forgets: true},
-		{
-			name: "neither, as ClickHouse Keeper before 2026", forgets: true,
-			option: zktest.WithDeviations(zktest.HangsUpOnContainers, zktest.NoResumption),
-		},
-		{
-			name: "no zxid", option: zktest.WithDeviations(zktest.NoZxid), refuse: all,
-			refusal: zkrecipes.ErrUnsupportedServer,
-		},
-		{name: "late events", option: zktest.WithDeviations(zktest.LateEvents)},
-		{name: "local sync", option: zktest.WithDeviations(zktest.LocalSync)},
-		{
-			name: "no transactions", option: zktest.WithDeviations(zktest.NoMulti),
-			refuse:  func(recipe string) bool { return slices.Contains(multis, recipe) },
-			refusal: zkrecipes.CodeUnimplemented,
-		},
-	} {
+	for _, d := range deviations {
 		t.Run(d.name, func(t *testing.T) {
 			each(t, func(w *world) {
 				first := w.take("a")
 				first.await(5 * time.Second)
-				if d.refuse != nil && d.refuse(w.name) {
+				if slices.Contains(d.refuse, w.name) {
 					require.ErrorIs(w, first.requireFailed(), d.refusal)
 					return
 				}

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -41,23 +39,8 @@ type contender struct {
 //   - Tokens grow, and grants follow the queue (check.Order).
 //   - Nothing is left behind, and everyone was served (serveAll).
 func (r *relay) judge(all *tally) {
-	time.Sleep(3 * r.timeout)
-	synctest.Wait()
-	var list []string
-	for _, n := range r.srv.Tree(path) {
-		list = append(list, n.Path)
-	}
-	require.NoError(r.t, check.Leftovers(path, list), "while the clients live")
-	total, paths := r.srv.Watches()
-	require.LessOrEqual(r.t, total, 4*len(r.actors), "watches, on %d paths", paths)
-	for _, a := range r.actors {
-		require.NoError(r.t, a.client.Close())
-	}
 	require.NoError(r.t, r.operator.Close())
-	time.Sleep(r.timeout + 2*tick) // lets sessions expire whose end the server did not receive
-	synctest.Wait()
-	require.Empty(r.t, r.srv.Sessions())
-
+	r.requireNothingLeft()
 	holds, err := r.rec.Holds()
 	require.NoError(r.t, err)
 	slices.SortFunc(holds, func(a, b check.Hold) int { return cmp.Compare(a.From, b.From) })
@@ -67,7 +50,7 @@ func (r *relay) judge(all *tally) {
 		h, c := holds[i], contenders[int64(holds[i].Token)]
 		require.NotNil(r.t, c, "%v: no such contender", h)
 		r.judgeKnown(h, c)
-		r.judgeEnd(h, c, all)
+		r.judgeEnd(h, c)
 		if c.byHand != "" {
 			h.To, h.Lost = min(h.To, max(h.From, r.stampOf(c.gone))), true
 		}
@@ -189,7 +172,7 @@ func (r *relay) judgeKnown(h check.Hold, c *contender) {
 }
 
 // judgeEnd checks that a hold was over when its contender was deleted, or as soon as its client could know.
-func (r *relay) judgeEnd(h check.Hold, c *contender, all *tally) {
+func (r *relay) judgeEnd(h check.Hold, c *contender) {
 	require.Less(r.t, h.To, check.StillHeld, "%v: never ended", h)
 	end := r.marks[h.To].at
 	if c.byHand == "" {
@@ -205,7 +188,6 @@ func (r *relay) judgeEnd(h check.Hold, c *contender, all *tally) {
 	require.LessOrEqual(r.t, heard, 4*r.latency,
 		"told: %v was held until %v, and its node was deleted by hand (%s) at %v; deaf: %v",
 		h, end, c.byHand, c.goneAt, r.deaf[c.label])
-	all.end(c.byHand, end-c.goneAt)
 }
 
 // union returns the spans in which a client was deaf, with overlapping ones merged.
@@ -235,7 +217,7 @@ func (r *relay) excuse(holds []check.Hold, contenders map[int64]*contender, all 
 			if first.byHand == "" {
 				first = contenders[int64(max(a.Token, h.Token))]
 			}
-			all.count(all.overlaps, first.byHand, r.marks[min(a.To, h.To)].at-r.marks[h.From].at)
+			all.excuse(first.byHand, r.marks[min(a.To, h.To)].at-r.marks[h.From].at)
 		}
 		if h.From < h.To {
 			active = append(active, h)
@@ -245,25 +227,18 @@ func (r *relay) excuse(holds []check.Hold, contenders map[int64]*contender, all 
 
 // tally is what the relays of one kind of crowd observed.
 type tally struct {
-	mu            sync.Mutex
-	grants, lost  int
-	overlaps, one map[string]*excused // by fault: overlaps, and holds without a node
-	injected      map[string]int
+	grants, lost int
+	overlaps     map[string]excused // by fault
+	injected     map[string]int
 }
 
-// excused are the times in which a holder did not know that its node had been deleted by hand.
+// excused are overlaps with a holder that did not know yet that its node had been deleted by hand.
 type excused struct {
-	n, instant int // instant: those of zero length
-	longest    time.Duration
-}
-
-func newTally() *tally {
-	return &tally{overlaps: map[string]*excused{}, one: map[string]*excused{}, injected: map[string]int{}}
+	n       int
+	longest time.Duration
 }
 
 func (t *tally) add(holds []check.Hold, injected map[string]int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.grants += len(holds)
 	for _, h := range holds {
 		if h.Lost {
@@ -275,38 +250,18 @@ func (t *tally) add(holds []check.Hold, injected map[string]int) {
 	}
 }
 
-func (t *tally) end(by string, d time.Duration) {
-	if d >= 0 {
-		t.count(t.one, by, d)
-	}
-}
-
-func (t *tally) count(in map[string]*excused, by string, d time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	x := in[by]
-	if x == nil {
-		x = &excused{}
-		in[by] = x
-	}
-	x.n++
-	if d == 0 {
-		x.instant++
-	}
-	x.longest = max(x.longest, d)
+func (t *tally) excuse(by string, d time.Duration) {
+	x := t.overlaps[by]
+	t.overlaps[by] = excused{x.n + 1, max(x.longest, d)}
 }
 
 func (t *tally) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d grants, %d lost", t.grants, t.lost)
-	for what, in := range map[string]map[string]*excused{
-		"overlaps excused":          t.overlaps,
-		"holds whose node was gone": t.one,
-	} {
-		for _, by := range slices.Sorted(maps.Keys(in)) {
-			fmt.Fprintf(&b, "\n  %s, by %s: %d (%.2f %%), %d of them in one instant, the longest %v", what, by, in[by].n,
-				100*float64(in[by].n)/float64(t.grants), in[by].instant, in[by].longest)
-		}
+	for _, by := range slices.Sorted(maps.Keys(t.overlaps)) {
+		x := t.overlaps[by]
+		fmt.Fprintf(&b, "\n  overlaps excused, by %s: %d (%.2f %%), the longest %v", by, x.n,
+			100*float64(x.n)/float64(t.grants), x.longest)
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.injected)) {
 		fmt.Fprintf(&b, "\n  %6d  %s", t.injected[name], name)

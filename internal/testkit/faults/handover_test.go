@@ -77,16 +77,11 @@ const relayLength = 20 * time.Second
 // requires.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
-	from, to := uint64(1), uint64(1<<63)
-	if *seeds != "" {
-		if n, _ := fmt.Sscanf(*seeds, "%d-%d", &from, &to); n == 1 {
-			to = from
-		}
-	}
+	from, to := seedsUpTo(1 << 63)
 	for _, c := range crowds {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			all := newTally()
+			all := &tally{overlaps: map[string]excused{}, injected: map[string]int{}}
 			for seed := from; seed <= to && all.grants < *grants && !t.Failed(); seed++ {
 				r := c.recipes[seed%uint64(len(c.recipes))]
 				t.Run(fmt.Sprintf("%s/%d", r.name, seed), func(t *testing.T) { runRelay(t, c, r, seed, all) })
@@ -98,13 +93,7 @@ func TestHandOver(t *testing.T) {
 
 func runRelay(t *testing.T, c crowd, r *recipe, seed uint64, all *tally) {
 	t.Helper()
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf(
-				"again: GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1,randautoseed=0 go test ./internal/testkit/faults -run 'TestHandOver/%s' -seeds %d -v",
-				strings.ReplaceAll(c.name, " ", "_"), seed)
-		}
-	})
+	t.Cleanup(func() { sayAgain(t, "TestHandOver/"+strings.ReplaceAll(c.name, " ", "_"), seed) })
 	synctest.Test(t, func(t *testing.T) {
 		run := newRelay(t, c, r, rand.New(rand.NewPCG(seed, 0)))
 		run.storm()

@@ -2,7 +2,6 @@ package faults_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -13,11 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
-	"github.com/zkrecipes/zkrecipes/recipes/barrier"
-	"github.com/zkrecipes/zkrecipes/recipes/node"
-	"github.com/zkrecipes/zkrecipes/recipes/value"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -55,45 +51,14 @@ func TestF25_NoNodeIsTheAnswerToEverything(t *testing.T) {
 
 // TestF25_NoNodeIsTheAnswerToAWrite is the same for recipes without a queue.
 func TestF25_NoNodeIsTheAnswerToAWrite(t *testing.T) {
-	for name, write := range map[string]func(ctx context.Context, c *conn.Client) error{
-		"value": func(ctx context.Context, c *conn.Client) error {
-			v, err := value.New(c, "/app/value", value.Text())
-			if err == nil {
-				_, err = v.Set(ctx, "x")
-			}
-			return err
-		},
-		"counter": func(ctx context.Context, c *conn.Client) error {
-			n, err := value.NewCounter(c, "/app/counter", value.AtomicLong())
-			if err == nil {
-				_, err = n.Add(ctx, 1)
-			}
-			return err
-		},
-		"barrier": func(ctx context.Context, c *conn.Client) error {
-			b, err := barrier.New(c, "/app/barrier")
-			if err == nil {
-				err = b.Set(ctx)
-			}
-			return err
-		},
-		"node": func(ctx context.Context, c *conn.Client) error {
-			n, err := node.New(c, "/app/node", nil)
-			if err != nil {
-				return err
-			}
-			<-ctx.Done()
-			return errors.Join(context.Cause(ctx), n.Close(context.WithoutCancel(ctx)))
-		},
-	} {
+	for _, name := range []string{"value", "counter", "barrier", "node"} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Run(t, zktest.InMemory())
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				c := bubble.Dial(t, srv, "a")
 				rule := srv.Intercept(zktest.Match{Times: -1}, zktest.Fail(zktest.CodeNoNode))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				require.ErrorIs(t, write(ctx, c), context.DeadlineExceeded)
+				require.ErrorIs(t, writers[name](ctx, c), context.DeadlineExceeded)
 				require.Less(t, rule.Hits(), 600)
 			})
 		})

@@ -47,11 +47,11 @@ type play struct {
 	taken map[string]bool      // paths of contenders that an operator has deleted
 }
 
-// newPlay prepares a schedule. If clients is 0, their number is random, from three to six.
-func newPlay(t *testing.T, r *recipe, random *rand.Rand, clients int, length time.Duration) *play {
+// newPlay prepares a schedule of three to six clients.
+func newPlay(t *testing.T, r *recipe, random *rand.Rand) *play {
 	t.Helper()
 	p := &play{
-		t: t, random: random, length: length, start: time.Now(), recipe: r,
+		t: t, random: random, length: stormLength, start: time.Now(), recipe: r,
 		timeout: []time.Duration{4 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second}[random.IntN(4)],
 		calm:    make(chan struct{}), holds: map[string]*check.Op{}, taken: map[string]bool{},
 		srv: zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithHistory(200),
@@ -65,10 +65,7 @@ func newPlay(t *testing.T, r *recipe, random *rand.Rand, clients int, length tim
 		admit := func(token zkrecipes.Token) error { return gate.Admit(context.Background(), "set", token) }
 		p.set.OnRead, p.set.OnAdd = admit, admit
 	}
-	if clients == 0 {
-		clients = 3 + random.IntN(4)
-	}
-	for i := range clients {
+	for i := range 3 + random.IntN(4) {
 		what := r
 		if i%2 == 1 {
 			what = r.rival
@@ -137,9 +134,8 @@ func (p *play) tree() (list []string) {
 	return list
 }
 
-// judge checks U1 (exclusion and order), U2 (the resource), U4 (leftovers) and U5 (watches). The bubble checks for
-// leftover goroutines, and the actors check U6, that no call outlives its context.
-func (p *play) judge() {
+// requireNothingLeft checks U4 (leftovers) and U5 (watches). The bubble checks for leftover goroutines.
+func (p *play) requireNothingLeft() {
 	time.Sleep(3 * p.timeout)
 	synctest.Wait()
 	var list []string
@@ -155,7 +151,11 @@ func (p *play) judge() {
 	time.Sleep(p.timeout + 2*tick) // lets sessions expire whose end the server did not receive
 	synctest.Wait()
 	require.Empty(p.t, p.srv.Sessions())
+}
 
+// judge checks U1 (exclusion and order) and U2 (the resource). The actors check U6, that no call outlives its context.
+func (p *play) judge() {
+	p.requireNothingLeft()
 	holds, err := p.rec.Holds()
 	require.NoError(p.t, err)
 	require.Greater(p.t, len(holds), 10, "something must have happened")

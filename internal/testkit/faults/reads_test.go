@@ -2,8 +2,6 @@ package faults_test
 
 import (
 	"context"
-	"net"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,19 +10,11 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 const work = "/work" // what holders read and write
-
-// moving is a dialer that connects to one front, which the script can change.
-type moving struct{ to atomic.Pointer[zktest.Front] }
-
-func (m *moving) dial(label string) conn.DialFunc {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		return m.to.Load().DialAs(label)(ctx, network, address)
-	}
-}
 
 // look returns what a client reads, within a second.
 func (w *world) look(label string) (string, error) {
@@ -77,10 +67,9 @@ func TestReadsOfAHolder_SeeWhatTheLastHolderWrote(t *testing.T) {
 
 func (w *world) playReads(end func(w *world, a *attempt), waits bool) {
 	fronts := w.srv.Fronts()
-	var b moving
-	b.to.Store(fronts[0])
+	b := trial.NewSwitchboard(fronts[0].DialAs("b"))
 	w.client("a", conn.WithDialer(fronts[2].DialAs("a")))
-	w.client("b", conn.WithDialer(b.dial("b")))
+	w.client("b", conn.WithDialer(b.Dial))
 	_, err := w.srv.Create(work, []byte("old"), zktest.Persistent)
 	require.NoError(w, err)
 	a := w.rivals("a")
@@ -109,12 +98,12 @@ func (w *world) playReads(end func(w *world, a *attempt), waits bool) {
 	require.Equal(w, "new", first())
 	next.requireGrantedAt(time.Second)
 
-	b.to.Store(fronts[1])
+	b.Connect(fronts[1].DialAs("b"))
 	w.srv.Cut(zktest.Label("b"))
 	synctest.Wait()
 	_, err = w.look("b")
 	require.ErrorIs(w, err, context.DeadlineExceeded, "the other server lags, and is refused")
-	b.to.Store(fronts[0])
+	b.Connect(fronts[0].DialAs("b"))
 	again, err := w.look("b")
 	require.NoError(w, err)
 	require.Equal(w, "new", again)
@@ -129,10 +118,9 @@ func (w *world) playReads(end func(w *world, a *attempt), waits bool) {
 func TestReadsOfAHolder_GrantedByAnEvent(t *testing.T) {
 	each(t, func(w *world) {
 		fronts := w.srv.Fronts()
-		var b moving
-		b.to.Store(fronts[0])
+		b := trial.NewSwitchboard(fronts[0].DialAs("b"))
 		w.client("a", conn.WithDialer(fronts[2].DialAs("a")))
-		w.client("b", conn.WithDialer(b.dial("b")))
+		w.client("b", conn.WithDialer(b.Dial))
 		_, err := w.srv.Create(work, []byte("old"), zktest.Persistent)
 		require.NoError(w, err)
 		a := w.rivals("a")
@@ -144,7 +132,7 @@ func TestReadsOfAHolder_GrantedByAnEvent(t *testing.T) {
 		require.NoError(w, err)
 		a.release()
 		next.requireGrantedAt(0)
-		b.to.Store(fronts[1])
+		b.Connect(fronts[1].DialAs("b"))
 		w.srv.Cut(zktest.Label("b"))
 		const readers = 50 // a single one would, by chance, find the barrier of the heartbeat ahead of it
 		seen := make(chan string, readers)

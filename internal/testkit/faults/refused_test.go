@@ -2,7 +2,6 @@ package faults_test
 
 import (
 	"context"
-	"iter"
 	"maps"
 	"net"
 	"sync"
@@ -15,15 +14,12 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
-	"github.com/zkrecipes/zkrecipes/recipes/cache"
-	"github.com/zkrecipes/zkrecipes/recipes/discovery"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
-	"github.com/zkrecipes/zkrecipes/recipes/group"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
 	"github.com/zkrecipes/zkrecipes/recipes/shard"
-	"github.com/zkrecipes/zkrecipes/recipes/value"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -111,43 +107,17 @@ func (e *ends) list() map[string]error {
 	return e.why
 }
 
-// lastOf returns a function that returns the last error of a sequence.
-func lastOf[T any](all iter.Seq2[T, error]) func() error {
-	return func() (err error) {
-		for _, err = range all {
-		}
-		return err
-	}
-}
-
 // TestRefused_ByAll: loops resume when the servers accept the credentials again. A single call returns the error.
 func TestRefused_ByAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		ctx, stop := context.WithCancel(t.Context())
 		c := bubble.Dial(t, srv, "a", conn.WithAuth("digest", "u:p"))
 		other := bubble.Dial(t, srv, "b")
-		require.NoError(t, other.CreateAll(ctx, "/app/tree/x", []byte("1")))
 		require.NoError(t, other.CreateAll(ctx, "/app/value", []byte("1")))
-
+		views, tree := watchAll(t, ctx, c)
 		e := &ends{why: map[string]error{}}
-		tree, err := cache.Tree(c, "/app/tree")
-		require.NoError(t, err)
-		require.NoError(t, tree.Ready(ctx))
-		e.start("cache.Watch", lastOf(tree.Watch(ctx)))
-		v, err := value.New(c, "/app/value", value.Bytes())
-		require.NoError(t, err)
-		e.start("value.Watch", lastOf(v.Watch(ctx)))
-		e.start("client.Watch", lastOf(c.Watch(ctx, "/app/value")))
-		g, err := group.New(c, "/app/group")
-		require.NoError(t, err)
-		e.start("group.Watch", lastOf(g.Watch(ctx)))
-		d, err := discovery.New(c, "/services")
-		require.NoError(t, err)
-		e.start("discovery.Watch", lastOf(d.Watch(ctx, "s")))
 		leader, err := election.New(c, "/app/leader")
 		require.NoError(t, err)
-		e.start("election.Watch", lastOf(leader.Watch(ctx)))
 
 		runs := map[string]int{} // read while all goroutines are blocked
 		var mu sync.Mutex
@@ -206,7 +176,10 @@ func TestRefused_ByAll(t *testing.T) {
 			}
 			mu.Unlock()
 			require.NoError(t, tree.Sync(ctx))
-			require.True(t, tree.View().Current)
+			for name, view := range views {
+				current, _ := view.last()
+				require.True(t, current, name)
+			}
 		}
 		stop()
 		e.all.Wait()

@@ -1,6 +1,8 @@
 package faults_test
 
 import (
+	"context"
+	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -379,8 +381,10 @@ func TestF22_EnsembleDownForShort(t *testing.T) {
 func TestF22_DialRate(t *testing.T) {
 	each(t, func(w *world) {
 		var dials atomic.Int64
-		dial := w.srv.DialAs("a")
-		c := w.client("a", conn.WithDialer(counting(&dials, dial)))
+		c := w.client("a", conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			dials.Add(1)
+			return w.srv.DialAs("a")(ctx, network, address)
+		}))
 		a := w.begin("a", w.recipe, c)
 		a.requireGranted(0)
 		w.until(cut)

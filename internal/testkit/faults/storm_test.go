@@ -52,13 +52,10 @@ func (s *storm) cut(victim *actor) { s.srv.Cut(zktest.Label(victim.label)) }
 
 func (s *storm) short() time.Duration { return s.within(s.timeout / 2) }
 
-var cutsOnly = []fault{
+var everyFault = []fault{
 	{"cut", 2, func(s *storm, v *actor) func() { s.cut(v); return nil }},
 	{"cut off", 2, (*storm).cutOff},
 	{"black hole", 1, (*storm).blackHole},
-}
-
-var everyFault = append([]fault{
 	{"cut all", 1, func(s *storm, _ *actor) func() { s.srv.CutAll(); return nil }},
 	{"drop request", 3, func(s *storm, v *actor) func() { return s.rule(v, zktest.DropRequest()) }},
 	{"drop reply", 4, func(s *storm, v *actor) func() { return s.rule(v, zktest.DropReply()) }},
@@ -82,7 +79,7 @@ var everyFault = append([]fault{
 	{"close", 1, (*storm).close},
 	{"lose watches", 1, (*storm).loseWatches},
 	{"spurious events", 1, (*storm).spurious},
-}, cutsOnly...)
+}
 
 // run injects faults until the storm is over.
 func (s *storm) run(faults []fault) {

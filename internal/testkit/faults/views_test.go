@@ -3,6 +3,7 @@ package faults_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"testing"
@@ -44,70 +45,48 @@ func (t *told) last() (bool, time.Time) {
 	return t.current, t.at
 }
 
+// watching follows the views of one recipe.
+func watching[T any](all iter.Seq2[T, error], current func(T) bool) *told {
+	view := &told{}
+	go func() {
+		for x, err := range all {
+			view.hear(err == nil && current(x))
+		}
+	}()
+	return view
+}
+
 // watchAll follows something with each recipe that provides views.
 func watchAll(
 	t *testing.T, ctx context.Context, c *conn.Client, //nolint:revive // t first
 ) (views map[string]*told, tree *cache.Cache) {
 	t.Helper()
-	views = map[string]*told{}
-	watch := func(name string, f func(hear func(current bool))) {
-		view := &told{}
-		views[name] = view
-		go f(view.hear)
-	}
-	watch("conn.Watch", func(hear func(bool)) {
-		for n, err := range c.Watch(ctx, "/app") {
-			hear(err == nil && n.Current)
-		}
-	})
-	v, err := value.New(c, "/app/value", value.Text())
-	require.NoError(t, err)
-	watch("value.Watch", func(hear func(bool)) {
-		for view, err := range v.Watch(ctx) {
-			hear(err == nil && view.Current)
-		}
-	})
-	e, err := election.New(c, "/app/election")
-	require.NoError(t, err)
-	watch("election.Watch", func(hear func(bool)) {
-		for view, err := range e.Watch(ctx) {
-			hear(err == nil && view.Current)
-		}
-	})
-	g, err := group.New(c, "/app/group")
-	require.NoError(t, err)
-	watch("group.Watch", func(hear func(bool)) {
-		for view, err := range g.Watch(ctx) {
-			hear(err == nil && view.Current)
-		}
-	})
-	d, err := discovery.New(c, "/app")
-	require.NoError(t, err)
-	watch("discovery.Watch", func(hear func(bool)) {
-		for view, err := range d.Watch(ctx, "services") {
-			hear(err == nil && view.Current)
-		}
-	})
-	n, err := node.New(c, "/app/node", nil)
-	require.NoError(t, err)
-	watch("node.Watch", func(hear func(bool)) {
-		for s, err := range n.Watch(ctx) {
-			hear(err == nil && s.Current)
-		}
-	})
-	tree, err = cache.Tree(c, "/app")
-	require.NoError(t, err)
-	watch("cache.Watch", func(hear func(bool)) {
+	v := must(value.New(c, "/app/value", value.Text()))
+	e := must(election.New(c, "/app/election"))
+	g := must(group.New(c, "/app/group"))
+	d := must(discovery.New(c, "/app"))
+	n := must(node.New(c, "/app/node", nil))
+	tree = must(cache.Tree(c, "/app"))
+	followed := &told{}
+	go func() {
 		for change, err := range tree.Watch(ctx) {
 			switch {
 			case err != nil, change.Kind == cache.Behind:
-				hear(false)
+				followed.hear(false)
 			case change.Kind == cache.Current:
-				hear(true)
+				followed.hear(true)
 			}
 		}
-	})
-	return views, tree
+	}()
+	return map[string]*told{
+		"conn.Watch":      watching(c.Watch(ctx, "/app"), func(n conn.Node) bool { return n.Current }),
+		"value.Watch":     watching(v.Watch(ctx), func(v value.View[string]) bool { return v.Current }),
+		"election.Watch":  watching(e.Watch(ctx), func(l election.Leadership) bool { return l.Current }),
+		"group.Watch":     watching(g.Watch(ctx), func(v group.View) bool { return v.Current }),
+		"discovery.Watch": watching(d.Watch(ctx, "services"), func(v discovery.View) bool { return v.Current }),
+		"node.Watch":      watching(n.Watch(ctx), func(s node.State) bool { return s.Current }),
+		"cache.Watch":     followed,
+	}, tree
 }
 
 // TestViews_NothingIsAnswered: the connection stays up, but no request is answered for longer than the session timeout,

@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/zktest"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
@@ -280,8 +281,7 @@ func (a *attempt) release() {
 
 // isolate cuts off the client with the label, permanently.
 func (w *world) isolate(label string) {
-	w.srv.Refuse(zktest.Label(label))
-	w.srv.Cut(zktest.Label(label))
+	trial.CutOff(w.srv, zktest.Label(label))
 }
 
 // contenders lists the nodes of holders and waiters.

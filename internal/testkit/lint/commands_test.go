@@ -32,42 +32,23 @@ var (
 // deadCommands lists the commands in documents that start a program, or make a target, that does not exist. A program
 // may be in any module: the text around it explains where to run it.
 func deadCommands(tree fs.FS) (dead []string, err error) {
-	var documents, modules []string
+	texts, err := texts(tree)
+	if err != nil {
+		return nil, err
+	}
 	programs := map[string]bool{}
-	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case err == nil && entry.IsDir() && isForeign(name):
-			return fs.SkipDir
-		case err != nil || entry.IsDir():
-			return err
-		case path.Ext(name) == ".md":
-			documents = append(documents, name)
-		case path.Base(name) == "go.mod":
-			modules = append(modules, path.Dir(name))
-		case path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") && !programs[path.Dir(name)]:
-			text, err := fs.ReadFile(tree, name)
-			programs[path.Dir(name)] = strings.Contains("\n"+string(text), "\npackage main\n")
-			return err
+	for _, name := range named(texts, ".go") {
+		if !strings.HasSuffix(name, "_test.go") && strings.Contains("\n"+texts[name], "\npackage main\n") {
+			programs[path.Dir(name)] = true
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
-	makefile, err := fs.ReadFile(tree, "Makefile")
-	if err != nil {
-		return nil, err
-	}
+	modules := named(texts, "go.mod")
 	var targets []string
-	for _, t := range ruleOf.FindAllSubmatch(makefile, -1) {
-		targets = append(targets, string(t[1]))
+	for _, t := range ruleOf.FindAllStringSubmatch(texts["Makefile"], -1) {
+		targets = append(targets, t[1])
 	}
-	for _, name := range documents {
-		text, err := fs.ReadFile(tree, name)
-		if err != nil {
-			return nil, err
-		}
-		for _, code := range codeOf.FindAllStringSubmatch(string(text), -1) {
+	for _, name := range named(texts, ".md") {
+		for _, code := range codeOf.FindAllStringSubmatch(texts[name], -1) {
 			command := code[1] + code[2] + code[3]
 			for _, m := range makeTarget.FindAllStringSubmatch(command, -1) {
 				if !slices.Contains(targets, m[1]) {
@@ -75,7 +56,7 @@ func deadCommands(tree fs.FS) (dead []string, err error) {
 				}
 			}
 			for _, p := range goProgram.FindAllStringSubmatch(command, -1) {
-				if !slices.ContainsFunc(modules, func(dir string) bool { return programs[path.Join(dir, p[1], p[2])] }) {
+				if !slices.ContainsFunc(modules, func(mod string) bool { return programs[path.Join(path.Dir(mod), p[1], p[2])] }) {
 					dead = append(dead, name+": "+command+": no program "+p[2])
 				}
 			}
@@ -109,26 +90,18 @@ func TestDeadCommands_AreFound(t *testing.T) {
 
 // emptyCommands lists the commands in documents with a pattern, or a part of one, that matches no test of the packages.
 func emptyCommands(tree fs.FS) (empty []string, err error) {
-	tests, documents := map[string][]string{}, map[string]string{}
-	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
-		isTest, isDocument := strings.HasSuffix(name, "_test.go"), path.Ext(name) == ".md"
-		if err == nil && entry.IsDir() && isForeign(name) {
-			return fs.SkipDir
-		}
-		if err != nil || entry.IsDir() || !isTest && !isDocument {
-			return err
-		}
-		text, err := fs.ReadFile(tree, name)
-		if isDocument {
-			documents[name] = string(text)
-		}
-		for _, found := range testOrFuzz.FindAllStringSubmatch(string(text), -1) {
+	texts, err := texts(tree)
+	if err != nil {
+		return nil, err
+	}
+	tests := map[string][]string{}
+	for _, name := range named(texts, "_test.go") {
+		for _, found := range testOrFuzz.FindAllStringSubmatch(texts[name], -1) {
 			tests[path.Dir(name)] = append(tests[path.Dir(name)], found[1])
 		}
-		return err
-	})
-	for name, text := range documents {
-		for _, command := range testCommand.FindAllStringSubmatch(text, -1) {
+	}
+	for _, name := range named(texts, ".md") {
+		for _, command := range testCommand.FindAllStringSubmatch(texts[name], -1) {
 			pattern := testPattern.FindStringSubmatch(command[2])
 			if pattern == nil {
 				continue
@@ -142,7 +115,7 @@ func emptyCommands(tree fs.FS) (empty []string, err error) {
 			}
 		}
 	}
-	return empty, err
+	return empty, nil
 }
 
 // hasTest reports whether any test of the packages, which are named relative to the directory from, matches.
@@ -175,7 +148,7 @@ func TestEmptyCommands_AreFound(t *testing.T) {
 			"`X=1 go test ./a -run C_D -count=3`, `cd b && go test ./c -run '^(TestC_D)$/sub'`, `go test ./... -run D`")},
 	})
 	require.NoError(t, err)
-	require.ElementsMatch(t, []string{
+	require.Equal(t, []string{
 		"x.md: `go test ./b/... -run 'TestC\\|TestB'`: no test matches TestB",
 		"x.md: `X=1 go test ./a -run C_D -count=3`: no test matches C_D",
 	}, empty)

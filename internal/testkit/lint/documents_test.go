@@ -5,9 +5,11 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -54,37 +56,45 @@ func isForeign(dir string) bool {
 	return dir != "." && (base == "bin" || base[0] == '.' && base != ".github")
 }
 
-// brokenDocuments lists Markdown code that no Go file of the tree contains, names of tests that do not exist, links
-// that lead nowhere, and documents that comments mention and the tree lacks.
-func brokenDocuments(tree fs.FS) (broken []string, err error) {
-	var documents, sources []string
-	texts := map[string]string{}
+// texts returns the documents, the Go files, and the files of make and of modules in the tree, by name.
+func texts(tree fs.FS) (found map[string]string, err error) {
+	found = map[string]string{}
 	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && isForeign(name):
+		case err == nil && entry.IsDir() && isForeign(name):
 			return fs.SkipDir
-		case entry.IsDir():
-			return nil
+		case err != nil || entry.IsDir():
+			return err
 		}
-		switch path.Ext(name) {
-		case ".md":
-			documents = append(documents, name)
-		case ".go":
-			sources = append(sources, name)
-		default:
+		if !slices.Contains([]string{".md", ".go", ".mod"}, path.Ext(name)) && name != "Makefile" {
 			return nil
 		}
 		text, err := fs.ReadFile(tree, name)
-		texts[name] = string(text)
+		found[name] = string(text)
 		return err
 	})
+	return found, err
+}
+
+// named returns the names with a suffix, in order.
+func named(texts map[string]string, suffix string) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if strings.HasSuffix(name, suffix) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// brokenDocuments lists Markdown code that no Go file of the tree contains, names of tests that do not exist, links
+// that lead nowhere, and documents that comments mention and the tree lacks.
+func brokenDocuments(tree fs.FS) (broken []string, err error) {
+	texts, err := texts(tree)
 	if err != nil {
 		return nil, err
 	}
 	var code, tests strings.Builder
-	for _, name := range sources {
+	for _, name := range named(texts, ".go") {
 		code.WriteString(bare(texts[name]))
 		for _, f := range testFunc.FindAllStringSubmatch(texts[name], -1) {
 			tests.WriteString("\n" + f[1])
@@ -99,7 +109,7 @@ func brokenDocuments(tree fs.FS) (broken []string, err error) {
 			}
 		}
 	}
-	for _, name := range documents {
+	for _, name := range named(texts, ".md") {
 		for _, test := range testName.FindAllString(texts[name], -1) {
 			if !strings.Contains(tests.String(), "\n"+test) {
 				broken = append(broken, fmt.Sprintf("%s: no test has a name that begins with %s", name, test))

@@ -270,6 +270,15 @@ func Create(t *testing.T, srv *zktest.Server, path, data string) {
 	synctest.Wait()
 }
 
+// Grow creates nodes without data, each after its parent, directly on the server.
+func Grow(t *testing.T, srv *zktest.Server, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		_, err := srv.Create(path, nil, zktest.Persistent)
+		require.NoError(t, err)
+	}
+}
+
 // Told is one call of an OnLoss function.
 type Told struct {
 	Lost  *zkrecipes.LostError
@@ -291,6 +300,12 @@ func Reconnect(srv *zktest.Server, c *conn.Client) {
 	for synctest.Wait(); c.Status().State != zkrecipes.Connected; synctest.Wait() {
 		<-time.After(time.Millisecond)
 	}
+}
+
+// CutOff ends the connections of who, and refuses new ones.
+func CutOff(srv *zktest.Server, who zktest.Who) {
+	srv.Refuse(who)
+	srv.Cut(who)
 }
 
 // EverySecond is the option with which a client tries to connect once a second.

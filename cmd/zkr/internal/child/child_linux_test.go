@@ -303,14 +303,3 @@ func TestGuard_KilledWhileItsHostIsStopped(t *testing.T) {
 	allEnd(t, tree)
 	tells(t, h, said, "false 137")
 }
-
-// TestGuard_WorksWhileItsHostIsStopped: only the end of the guard resumes a stopped host.
-func TestGuard_WorksWhileItsHostIsStopped(t *testing.T) {
-	h, tree, _, said := guardedHost(t, "overdue-stopped")
-	stopped(t, h)
-	allEnd(t, tree)
-	require.Equal(t, "T", stateOf(h.Process.Pid))
-	require.NoError(t, h.Process.Signal(syscall.SIGCONT))
-	require.True(t, said.Scan())
-	require.NoError(t, h.Wait())
-}

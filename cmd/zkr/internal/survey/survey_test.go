@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -335,38 +334,6 @@ func TestLive(t *testing.T) {
 		require.True(t, view.Current)
 		require.Equal(t, "mutex curator | held | mutex one/1 | mutex two/2", line(view.Queues[0]))
 	})
-}
-
-// TestReader_TenThousandLocks logs the cost of viewing 10,000 locks with 20,000 contenders.
-func TestReader_TenThousandLocks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("30,000 nodes")
-	}
-	srv := zktest.Run(t)
-	var sent atomic.Int64
-	c := dial(t, srv, "one/1", counting(&sent))
-	paths := make([]string, 10_000)
-	for i := range paths {
-		paths[i] = fmt.Sprintf("/locks/g%02d/l%04d", i/100, i)
-	}
-	require.NoError(t, each(t.Context(), paths, func(path string) error {
-		err := c.CreateAll(t.Context(), path, nil)
-		for range 2 {
-			if err == nil {
-				_, err = c.Create(t.Context(), path+"/"+guid+"lock-", []byte("web1/42"), zk.FlagEphemeral|zk.FlagSequence)
-			}
-		}
-		return err
-	}))
-	reader := &Reader{Client: c}
-	start, before := time.Now(), sent.Load()
-	queues, err := reader.Below(t.Context(), "/locks")
-	require.NoError(t, err)
-	t.Logf("%d queues in %v", len(queues), time.Since(start).Round(time.Millisecond))
-	require.Len(t, queues, len(paths))
-	require.False(t,
-		slices.ContainsFunc(queues, func(q *Queue) bool { return len(q.Holders) != 1 || len(q.Waiters) != 1 }))
-	require.EqualValues(t, 1+1+100+10_000+20_000, sent.Load()-before)
 }
 
 // TestBelow_LeavesOutWhatItMayNotRead: one unreadable node used to hide all queues of the ensemble from operators.
