@@ -98,40 +98,6 @@ func TestSASL_ServerWithoutIt(t *testing.T) {
 	})
 }
 
-// keeper counts how often its exchanges are refused.
-type keeper struct {
-	sasl.Mechanism
-	sasl.Exchange
-	refused int
-}
-
-func (k *keeper) String() string { return k.Mechanism.String() }
-
-func (k *keeper) Start(ctx context.Context, host string) (e sasl.Exchange, first []byte, err error) {
-	k.Exchange, first, err = k.Mechanism.Start(ctx, host)
-	return k, first, err
-}
-
-func (k *keeper) Refused() { k.refused++ }
-
-// A mechanism is notified of a refusal, because the server may have refused what the mechanism keeps between exchanges.
-func TestSASL_RefusalIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for password, refused := range map[string]int{"secret": 0, "hunter2": 2} {
-			m, err := sasl.Digest("bob", password)
-			require.NoError(t, err)
-			k := &keeper{Mechanism: m}
-			srv := secured(t)
-			c, err := conn.Dial(t.Context(), srv.Addrs(), conn.WithDialer(srv.DialAs("a")), conn.WithSASL(k),
-				conn.WithLogger(slog.New(slog.DiscardHandler)))
-			if err == nil {
-				require.NoError(t, c.Close())
-			}
-			require.Equal(t, refused, k.refused, password)
-		}
-	})
-}
-
 // cached is a mechanism that keeps a password until a server refuses it, as the Kerberos mechanism keeps a ticket.
 type cached struct {
 	mu         sync.Mutex

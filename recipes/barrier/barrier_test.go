@@ -87,18 +87,6 @@ func TestBarrier(t *testing.T) {
 	})
 }
 
-func TestWait_ContextEnds(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		b := open(t, srv, "b")
-		require.NoError(t, b.Set(t.Context()))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		err := b.Wait(ctx)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, path)
-	})
-}
-
 // A server that lags behind may not know that the barrier is up.
 func TestWait_AsksTheLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {

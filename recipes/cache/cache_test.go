@@ -130,18 +130,6 @@ func TestGet_NoPath(t *testing.T) {
 	})
 }
 
-func TestClose_LeavesNoWatch(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, root, "/app/a", "/app/a/b")
-		c := ready(t, open(t, srv, cache.Tree))
-		total, _ := srv.Watches()
-		require.Equal(t, 6, total)
-		require.NoError(t, c.Close(t.Context()))
-		total, _ = srv.Watches()
-		require.Zero(t, total)
-	})
-}
-
 // A server that does not know the request hangs up on it. A client that closes one cache after another does not lose a
 // connection for each.
 func TestClose_ServerHangsUpOnRemovals(t *testing.T) {

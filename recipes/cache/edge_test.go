@@ -1,7 +1,6 @@
 package cache_test
 
 import (
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -66,24 +64,6 @@ func TestReady_WhileDisconnected_ReturnsAtOnce(t *testing.T) {
 	})
 }
 
-// The bytes of a node are counted until it is gone.
-func TestView_Bytes_GoWithTheNodes(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, root, "/app/a")
-		c := ready(t, open(t, srv, cache.Tree))
-		before := c.View()
-		for range 3 {
-			create(t, srv, "/app/b", "/app/b/c")
-			synctest.Wait()
-			require.Equal(t, before.Bytes+int64(len("b")+len("c")+len("data of /app/b")+len("data of /app/b/c")), c.View().Bytes)
-			require.NoError(t, srv.DeleteAll("/app/b"))
-			synctest.Wait()
-			require.Equal(t, before.Bytes, c.View().Bytes)
-			require.Equal(t, before.Nodes, c.View().Nodes)
-		}
-	})
-}
-
 // The list of a node could not be read, so no watch reports its changes. The data shows when it has changed.
 func TestTree_ListThatCouldNotBeRead_IsReadWithTheData(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -100,32 +80,5 @@ func TestTree_ListThatCouldNotBeRead_IsReadWithTheData(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, truth(srv), content(c))
 		require.Zero(t, c.View().Failed)
-	})
-}
-
-// Both servers have the same nodes with different data. Most watches have yet to be set when the cache notices.
-func TestTree_RestoredServer_ManyNodes_AreAllReadAnew(t *testing.T) {
-	inBubble(t, func(t *testing.T, old *zktest.Server) {
-		restored := zktest.Run(t, zktest.InMemory())
-		create(t, old, root)
-		create(t, restored, root)
-		for i := range 100 {
-			path := fmt.Sprintf("/app/%0100d", i)
-			create(t, old, path)
-		}
-		for i := range 100 { // in another order, and therefore under other transaction numbers
-			_, err := restored.Create(fmt.Sprintf("/app/%0100d", 99-i), []byte("restored"), zktest.Persistent)
-			require.NoError(t, err)
-		}
-		for range 1000 {
-			require.NoError(t, old.Set(root, nil))
-		}
-		client, restore := dialRestorable(t, old, conn.WithMaxRequestSize(4096))
-		c, err := cache.Tree(client, root, cache.WithWindow(1), cache.WithRecheck(24*time.Hour))
-		require.NoError(t, err)
-		require.Equal(t, truth(old), content(ready(t, c)))
-		restore(restored)
-		time.Sleep(time.Minute)
-		require.Equal(t, truth(restored), content(c))
 	})
 }

@@ -215,22 +215,6 @@ func TestTree_Root_OfTheServer(t *testing.T) {
 	})
 }
 
-// A node that was read counts once, even when it can no longer be read.
-func TestTree_NodeThatMayNotBeReadAnyMore_CountsOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, root, "/app/a")
-		c := ready(t, open(t, srv, cache.Tree))
-		require.Equal(t, 2, c.View().Nodes)
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$", Times: -1},
-			zktest.Fail(zktest.CodeNoAuth))
-		require.NoError(t, srv.Set("/app/a", nil))
-		synctest.Wait()
-		e, _ := c.Get("/app/a")
-		require.ErrorIs(t, e.Err, zk.ErrNoAuth)
-		require.Equal(t, 2, c.View().Nodes)
-	})
-}
-
 // In the order of the text "/app/a-b" comes before "/app/a/x"; in the order of the tree it comes after.
 func TestWatch_NamesThatSortBeforeASlash(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -446,22 +430,6 @@ func TestTree_ServerWithoutSetWatches_RootGoesBeforeItIsRead(t *testing.T) {
 		create(t, srv, root)
 		time.Sleep(time.Second)
 		require.Equal(t, truth(srv), content(c))
-	})
-}
-
-// However long the server could set watches, the first recheck after it could not tries again.
-func TestTree_ServerSetsNoWatchesOnce_IsTriedAtTheNextRecheck(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, root)
-		c := ready(t, open(t, srv, cache.Tree, cache.WithRecheck(time.Minute)))
-		time.Sleep(35*time.Minute + time.Second)
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches}, zktest.Fail(zktest.CodeUnimplemented))
-		srv.Cut(watcher)
-		time.Sleep(time.Second)
-		require.True(t, c.View().Current)
-		tried := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Proceed())
-		time.Sleep(time.Minute)
-		require.Equal(t, 1, tried.Hits())
 	})
 }
 
@@ -899,39 +867,6 @@ func TestClose_EndsEverything(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestClose_ServerDoesNotAnswer_EndsWithItsContext(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, root)
-		client := bubble.Dial(t, srv, "w")
-		c, err := cache.Node(client, root)
-		require.NoError(t, err)
-		ready(t, c)
-		srv.Stall(watcher, zktest.Both)
-		began := time.Now()
-		require.ErrorIs(t, c.Close(within(t, time.Second)), context.DeadlineExceeded)
-		require.Equal(t, time.Second, time.Since(began))
-	})
-}
-
-func TestTwoCaches_OfOneClient_DoNotTakeEachOthersWatches(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, root, "/app/a")
-		client := bubble.Dial(t, srv, "w")
-		first, err := cache.Tree(client, root)
-		require.NoError(t, err)
-		second, err := cache.Children(client, root)
-		require.NoError(t, err)
-		ready(t, first)
-		ready(t, second)
-		require.NoError(t, first.Close(t.Context()))
-		require.NoError(t, srv.Set("/app/a", []byte("new")))
-		create(t, srv, "/app/b")
-		synctest.Wait()
-		require.Equal(t, truth(srv), content(second))
-		require.NoError(t, second.Close(t.Context()))
-	})
 }
 
 func TestNew_BadInput(t *testing.T) {

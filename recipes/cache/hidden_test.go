@@ -182,24 +182,6 @@ func TestSync_Costs(t *testing.T) {
 	})
 }
 
-// The number of failed parts follows the nodes.
-func TestView_Failed_GoesWithTheNode(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, root, "/app/a", "/app/b")
-		o := newOwner(t, srv)
-		o.close("/app/a")
-		o.close("/app/b")
-		c := ready(t, open(t, srv, cache.Tree))
-		require.Equal(t, 4, c.View().Failed)
-		require.NoError(t, srv.Delete("/app/a"))
-		synctest.Wait()
-		require.Equal(t, 2, c.View().Failed)
-		require.NoError(t, srv.DeleteAll(root))
-		synctest.Wait()
-		require.Zero(t, c.View().Failed)
-	})
-}
-
 // A node has too much data, but its list of children can be read.
 func TestTree_DataTooLarge_ChildrenAreFollowed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {

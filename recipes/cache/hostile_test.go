@@ -6,116 +6,13 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
-
-// The list of the children is longer than the client accepts, until most of them are gone.
-func TestHostile_ListAboveTheLimit(t *testing.T) {
-	if testing.Short() || bubble.Race {
-		t.Skip("takes long")
-	}
-	const children = 70_000
-	name := func(i int) string { return fmt.Sprintf("/app/a-name-of-some-length-%06d", i) }
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, root)
-		for i := range children {
-			create(t, srv, name(i))
-		}
-		client := bubble.Dial(t, srv, "w", conn.WithMaxReplySize(1<<20))
-		c, err := cache.Children(client, root, cache.WithRecheck(time.Minute))
-		require.NoError(t, err)
-		err = c.Ready(within(t, time.Minute))
-		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
-		require.ErrorContains(t, err, "WithMaxReplySize")
-		e, ok := c.Get(root)
-		require.True(t, ok)
-		require.ErrorIs(t, e.Err, zkrecipes.ErrTooLarge)
-		require.Equal(t, "data of /app", string(e.Data))
-		count := bubble.Requests(srv)
-		time.Sleep(10 * time.Minute)
-		require.Less(t, count.Hits(), 50, "no storm")
-		for i := 10; i < children; i++ {
-			require.NoError(t, srv.Delete(name(i)))
-		}
-		time.Sleep(2 * time.Minute)
-		require.NoError(t, c.Sync(within(t, time.Minute)))
-		require.Equal(t, truth(srv), content(c))
-		require.NoError(t, c.Close(t.Context()))
-	}, zktest.WithHistory(0))
-}
-
-func TestHostile_DeletedAndCreatedAgainTenThousandTimes(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, root, "/app/a")
-		c := ready(t, open(t, srv, cache.Tree))
-		reader := make(chan struct{})
-		go func() {
-			for _, err := range c.Watch(t.Context()) {
-				if err == nil {
-					<-reader // it never returns
-				}
-			}
-		}()
-		before, count := bubble.Heap(), bubble.Requests(srv)
-		times := 10_000
-		if bubble.Race {
-			times = 1000
-		}
-		for i := range times {
-			require.NoError(t, srv.Delete("/app/a"))
-			create(t, srv, "/app/a")
-			if i%10 == 0 {
-				synctest.Wait()
-			}
-		}
-		synctest.Wait()
-		require.Equal(t, truth(srv), content(c))
-		require.Less(t, bubble.Heap()-before, int64(2<<20))
-		require.LessOrEqual(t, count.Hits(), 50_000)
-		total, _ := srv.Watches()
-		require.Equal(t, 4, total)
-		close(reader)
-	}, zktest.WithHistory(0))
-}
-
-func TestHostile_SessionThatExpiresEachSecond(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		nodes := 10_000
-		if bubble.Race {
-			nodes = 1000
-		}
-		create(t, srv, root)
-		for i := range nodes {
-			create(t, srv, fmt.Sprintf("/app/n%d", i))
-		}
-		c := ready(t, open(t, srv, cache.Tree))
-		before, read, others := bubble.Heap(), reads(srv), bubble.Requests(srv)
-		const seconds = 120
-		for i := range seconds {
-			srv.Expire(srv.SessionOf("w"))
-			require.NoError(t, srv.Set(fmt.Sprintf("/app/n%d", i), []byte("new")))
-			time.Sleep(time.Second)
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.True(t, c.View().Current)
-		require.Equal(t, truth(srv), content(c))
-		require.Less(t, bubble.Heap()-before, int64(8<<20))
-		t.Logf("%.1f requests a second, %d reads of %d nodes", float64(read.Hits()+others.Hits())/seconds, read.Hits(), nodes)
-		require.Less(t, others.Hits(), 20*seconds)
-		require.Less(t, read.Hits(), 3*seconds)
-		total, _ := srv.Watches()
-		require.Equal(t, 2*(nodes+1), total)
-	}, zktest.WithHistory(0))
-}
 
 // TestSize_OfANode limits the memory that a node takes, with and without its data.
 func TestSize_OfANode(t *testing.T) {

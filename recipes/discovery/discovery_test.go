@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,39 +65,11 @@ func register(
 	return r
 }
 
-// views collects what Watch yields.
-type views struct {
-	mu   sync.Mutex
-	list []discovery.View
-	err  error
-}
-
-func watch(t *testing.T, d *discovery.Discovery, service string, opts ...discovery.WatchOption) *views {
+func watch(
+	t *testing.T, d *discovery.Discovery, service string, opts ...discovery.WatchOption,
+) *bubble.Views[discovery.View] {
 	t.Helper()
-	v := &views{}
-	go func() {
-		for view, err := range d.Watch(t.Context(), service, opts...) {
-			v.mu.Lock()
-			if v.err = err; err == nil {
-				v.list = append(v.list, view)
-			}
-			v.mu.Unlock()
-		}
-	}()
-	synctest.Wait()
-	return v
-}
-
-func (v *views) all() []discovery.View {
-	synctest.Wait()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return slices.Clone(v.list)
-}
-
-func (v *views) last() discovery.View {
-	all := v.all()
-	return all[len(all)-1]
+	return bubble.Watch(d.Watch(t.Context(), service, opts...))
 }
 
 // hostPorts returns the addresses of the usable instances of a view.
@@ -142,11 +113,11 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 		_, err := d.Instances(t.Context(), "a/b")
 		require.ErrorContains(t, err, `service "a/b"`)
 		v := watch(t, d, "")
-		require.ErrorContains(t, v.err, "the service is empty")
+		require.ErrorContains(t, v.Err, "the service is empty")
 		v = watch(t, d, "orders", discovery.WithSettle(0, 0))
-		require.ErrorContains(t, v.err, "settle")
+		require.ErrorContains(t, v.Err, "settle")
 		v = watch(t, d, "orders", nil)
-		require.ErrorContains(t, v.err, "discovery: option 0 is nil")
+		require.ErrorContains(t, v.Err, "discovery: option 0 is nil")
 		bubble.Clean(t, srv, base)
 	})
 }
@@ -294,41 +265,12 @@ func TestReconnect_WritesNothing(t *testing.T) {
 				require.Equal(t, before, after)
 				require.Equal(t, zxid, srv.Zxid(), "nothing was written")
 				require.True(t, r.State().Current)
-				for _, v := range told.all() {
+				for _, v := range told.All() {
 					require.Equal(t, []string{"10.0.0.7:1"}, hostPorts(v))
 				}
 			})
 		})
 	}
-}
-
-// The first request of the next session creates the instance again.
-func TestSessionLost_BackInOneRoundTrip(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		const roundTrip = 10 * time.Millisecond
-		c := bubble.Dial(t, srv, "a")
-		r := register(t, open(t, c), orders("1", 1))
-		synctest.Wait()
-		srv.SetLatency(roundTrip)
-		old, err := c.Session(t.Context())
-		require.NoError(t, err)
-		before := old.ID()
-		srv.Expire(before)
-		<-old.Done()
-		_, err = c.Session(t.Context())
-		require.NoError(t, err)
-		up := time.Now()
-		for s, err := range r.Watch(t.Context()) {
-			require.NoError(t, err)
-			if s.Exists && s.Current && s.Session != before {
-				break
-			}
-		}
-		require.LessOrEqual(t, time.Since(up), roundTrip)
-		n, ok := srv.Node(r.Path())
-		require.True(t, ok)
-		require.Equal(t, srv.SessionOf("a"), n.Stat.EphemeralOwner)
-	})
 }
 
 // Followers see one change; the id and the service remain the same.
@@ -344,18 +286,18 @@ func TestUpdate(t *testing.T) {
 		changed.Metadata["weight"] = "2"
 		require.Equal(t, "1", r.Instance().Metadata["weight"], "it is a copy")
 		require.NoError(t, r.Update(t.Context(), changed))
-		last := told.last()
-		require.Len(t, told.all(), 2)
+		last := told.Last()
+		require.Len(t, told.All(), 2)
 		require.Equal(t, "2", last.Entries[0].Metadata["weight"])
 		require.Equal(t, before.Registered, last.Entries[0].Registered)
 		require.Equal(t, r.State().Czxid, last.Entries[0].Czxid)
 		time.Sleep(time.Second)
 		require.NoError(t, r.Update(t.Context(), discovery.Instance{Port: 9}), "the rest stays as it is")
-		require.Equal(t, before.Registered, told.last().Entries[0].Registered)
-		require.Equal(t, []string{"10.0.0.7:9"}, hostPorts(told.last()))
+		require.Equal(t, before.Registered, told.Last().Entries[0].Registered)
+		require.Equal(t, []string{"10.0.0.7:9"}, hostPorts(told.Last()))
 		earlier := before.Registered.Add(-time.Hour)
 		require.NoError(t, r.Update(t.Context(), discovery.Instance{Port: 9, Registered: earlier}))
-		require.Equal(t, earlier, told.last().Entries[0].Registered)
+		require.Equal(t, earlier, told.Last().Entries[0].Registered)
 
 		for want, change := range map[string]func(i *discovery.Instance){
 			"close the registration": func(i *discovery.Instance) { i.ID = "2" },
@@ -414,7 +356,7 @@ func TestUpdate_NameHasTheData(t *testing.T) {
 		old := r.Path()
 		require.NoError(t, r.Update(t.Context(), changed))
 		require.NotEqual(t, old, r.Path())
-		require.Equal(t, "50", told.last().Entries[0].Metadata["weight"])
+		require.Equal(t, "50", told.Last().Entries[0].Metadata["weight"])
 		require.Equal(t, []int{1, 2, 1}, sizes(srv, base+"/org.Orders/providers"), "both for a moment, and never none")
 		names, err := d.Names(t.Context())
 		require.NoError(t, err)
@@ -613,10 +555,10 @@ func TestUpdate_NotConfirmed(t *testing.T) {
 		defer cancel()
 		require.ErrorIs(t, r.Update(ctx, orders("1", 2)), context.DeadlineExceeded)
 		require.Equal(t, 2, r.Instance().Port)
-		require.Equal(t, []string{"10.0.0.7:1"}, hostPorts(told.last()))
+		require.Equal(t, []string{"10.0.0.7:1"}, hostPorts(told.Last()))
 		srv.Heal(zktest.Label("a"))
 		time.Sleep(bubble.Timeout)
-		require.Equal(t, []string{"10.0.0.7:2"}, hostPorts(told.last()))
+		require.Equal(t, []string{"10.0.0.7:2"}, hostPorts(told.Last()))
 	})
 }
 
@@ -703,11 +645,11 @@ func TestWatch_EntryThatDoesNotDecode(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Finagle()))
 		told := watch(t, d, "orders")
-		require.Empty(t, told.last().Entries)
+		require.Empty(t, told.Last().Entries)
 		register(t, d, orders("0000000001", 1))
 		bad, err := srv.Create(base+"/orders/member_0000000002", []byte("{"), zktest.Persistent)
 		require.NoError(t, err)
-		last := told.last()
+		last := told.Last()
 		require.True(t, last.Current)
 		require.Equal(t, []string{"10.0.0.7:1"}, hostPorts(last))
 		require.Len(t, last.Entries, 2)
@@ -716,13 +658,13 @@ func TestWatch_EntryThatDoesNotDecode(t *testing.T) {
 		require.Equal(t, "{", string(last.Entries[1].Data))
 		require.Zero(t, last.Entries[1].Session)
 
-		n := len(told.all())
+		n := len(told.All())
 		vector, err := srv.Create(base+"/orders/vector_0000000003", nil, zktest.Persistent)
 		require.NoError(t, err)
 		require.NoError(t, srv.Set(vector, []byte("x")))
-		require.Len(t, told.all(), n, "told once each")
+		require.Len(t, told.All(), n, "told once each")
 		require.NoError(t, srv.Set(bad, []byte(`{"serviceEndpoint":{"host":"b","port":2},"status":"ALIVE"}`)))
-		require.Equal(t, []string{"10.0.0.7:1", "b:2"}, hostPorts(told.last()))
+		require.Equal(t, []string{"10.0.0.7:1", "b:2"}, hostPorts(told.Last()))
 		view, err := d.Instances(t.Context(), "orders")
 		require.NoError(t, err)
 		require.Equal(t, []string{"10.0.0.7:1", "b:2"}, hostPorts(view))
@@ -771,7 +713,7 @@ func TestInstances_NobodyCanCall(t *testing.T) {
 						}
 					}
 				}
-				told := watch(t, d, "orders").last()
+				told := watch(t, d, "orders").Last()
 				read, err := d.Instances(t.Context(), "orders")
 				require.NoError(t, err)
 				for _, v := range []discovery.View{told, read} {
@@ -784,15 +726,6 @@ func TestInstances_NobodyCanCall(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestView_Instances(t *testing.T) {
-	disabled := orders("2", 2)
-	disabled.Disabled = true
-	v := discovery.View{Entries: []discovery.Entry{
-		{Instance: disabled}, {Instance: orders("1", 1)}, {Instance: orders("3", 3), Err: errors.New("no address")},
-	}}
-	require.Equal(t, []discovery.Instance{orders("1", 1)}, v.Instances())
 }
 
 // The caller may sort the entries of its view.

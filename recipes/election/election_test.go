@@ -90,15 +90,6 @@ func TestCampaign_Layouts(t *testing.T) {
 	}
 }
 
-// TestCampaign_EmptyID: LeaderLatch without an id writes no data.
-func TestCampaign_EmptyID(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		term := elected(t, campaign(t, join(t, srv, "a", election.WithData([]byte("")))))
-		node, _ := srv.Node(term.Path())
-		require.Empty(t, node.Data)
-	})
-}
-
 func TestRun_CampaignsAgainAfterEachTerm(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		e := join(t, srv, "a")
@@ -161,15 +152,6 @@ type ended struct{}
 func (ended) Error() string        { return "ended" }
 func (ended) Is(target error) bool { return target == context.Canceled }
 func (ended) Unwrap() error        { return nil }
-
-func TestRun_BodyPanics(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		require.PanicsWithValue(t, "oh", func() {
-			_ = join(t, srv, "a").Run(t.Context(), func(context.Context, *election.Term) error { panic("oh") })
-		})
-		require.Empty(t, srv.Children(path))
-	})
-}
 
 // An error that reports more than the end of the context ends Run. One that reports no more does not, however it is
 // wrapped.

@@ -2,7 +2,6 @@ package election_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,25 +163,5 @@ func TestWatch_CallerStopsBetweenTwoLeaders(t *testing.T) {
 			require.NoError(t, first.Release(t.Context()))
 		}
 		require.Equal(t, []string{"a", ""}, told)
-	})
-}
-
-// Whenever the context ends, the error names the path.
-func TestLeader_ContextEnds(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		elected(t, campaign(t, join(t, srv, "a")))
-		w, enough := join(t, srv, "w"), errors.New("enough")
-		for n := int64(1); ; n++ {
-			ctx := bubble.EndWhenAsked(t.Context(), n, enough)
-			_, err := w.Leader(ctx)
-			if ctx.Lives() {
-				require.NoError(t, err)
-				return
-			}
-			if err != nil {
-				require.ErrorIs(t, err, enough)
-				require.ErrorContains(t, err, path)
-			}
-		}
 	})
 }

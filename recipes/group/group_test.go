@@ -1,11 +1,11 @@
 package group_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"regexp"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -52,6 +52,13 @@ func joined(t *testing.T, srv *zktest.Server, id string) *group.Membership {
 	return join(t, open(t, bubble.Dial(t, srv, id)), id, "data of "+id)
 }
 
+// create creates a node that is not of a member.
+func create(t *testing.T, srv *zktest.Server, path string, data []byte) {
+	t.Helper()
+	_, err := srv.Create(path, data, zktest.Persistent)
+	require.NoError(t, err)
+}
+
 // ids returns the ids of a view, in its order.
 func ids(v group.View) []string {
 	list := make([]string, 0, len(v.Members))
@@ -61,41 +68,9 @@ func ids(v group.View) []string {
 	return list
 }
 
-// views collects what Watch yields.
-type views struct {
-	mu   sync.Mutex
-	list []group.View
-	err  error
-	stop context.CancelFunc
-}
-
-func watch(t *testing.T, g *group.Group, opts ...group.WatchOption) *views {
+func watch(t *testing.T, g *group.Group, opts ...group.WatchOption) *bubble.Views[group.View] {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	v := &views{stop: stop}
-	go func() {
-		for view, err := range g.Watch(ctx, opts...) {
-			v.mu.Lock()
-			if v.err = err; err == nil {
-				v.list = append(v.list, view)
-			}
-			v.mu.Unlock()
-		}
-	}()
-	synctest.Wait()
-	return v
-}
-
-func (v *views) all() []group.View {
-	synctest.Wait()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return slices.Clone(v.list)
-}
-
-func (v *views) last() group.View {
-	all := v.all()
-	return all[len(all)-1]
+	return bubble.Watch(g.Watch(t.Context(), opts...))
 }
 
 func TestNew_RefusesWhatCannotWork(t *testing.T) {
@@ -123,8 +98,8 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 		}
 		for _, opt := range []group.WatchOption{group.WithSettle(0, 0), group.WithSettle(time.Second, time.Millisecond)} {
 			v := watch(t, g, opt)
-			require.Empty(t, v.all())
-			require.ErrorContains(t, v.err, "settle")
+			require.Empty(t, v.All())
+			require.ErrorContains(t, v.Err, "settle")
 		}
 		bubble.Clean(t, srv, "/app")
 	})
@@ -182,12 +157,12 @@ func TestRootOfASub(t *testing.T) {
 				require.Equal(t, "/", below.Path())
 				told := watch(t, below)
 				synctest.Wait()
-				require.Empty(t, told.last().Members)
+				require.Empty(t, told.Last().Members)
 				m, err := below.Join(t.Context(), "w1", nil)
 				require.NoError(t, err)
 				synctest.Wait()
-				require.Equal(t, []string{"w1"}, ids(told.last()))
-				require.Equal(t, m.Path(), told.last().Members[0].Path)
+				require.Equal(t, []string{"w1"}, ids(told.Last()))
+				require.Equal(t, m.Path(), told.Last().Members[0].Path)
 				whole := open(t, bubble.Dial(t, srv, "b"), group.WithLayout(layout))
 				v, err := whole.Members(t.Context())
 				require.NoError(t, err)
@@ -221,8 +196,7 @@ func TestParty_ChildrenThatAreNoMembers(t *testing.T) {
 		g := open(t, bubble.Dial(t, srv, "a"), group.WithLayout(group.KazooParty))
 		m, err := g.Join(t.Context(), "w1", nil)
 		require.NoError(t, err)
-		_, err = srv.Create(path+"/other", nil, zktest.Persistent)
-		require.NoError(t, err)
+		create(t, srv, path+"/other", nil)
 		view, err := g.Members(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []string{"w1"}, ids(view))
@@ -235,14 +209,13 @@ func TestParty_IDChanges(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		g := open(t, bubble.Dial(t, srv, "a"), group.WithLayout(group.KazooParty))
 		for _, node := range []string{"/app", path, path + "/x__party__"} {
-			_, err := srv.Create(node, []byte("old"), zktest.Persistent)
-			require.NoError(t, err)
+			create(t, srv, node, []byte("old"))
 		}
 		told := watch(t, g)
-		require.Equal(t, []string{"old"}, ids(told.last()))
+		require.Equal(t, []string{"old"}, ids(told.Last()))
 		require.NoError(t, srv.Set(path+"/x__party__", []byte("new")))
 		time.Sleep(10 * bubble.Timeout)
-		require.Equal(t, []string{"new"}, ids(told.last()))
+		require.Equal(t, []string{"new"}, ids(told.Last()))
 	})
 }
 
@@ -267,7 +240,7 @@ func TestCost(t *testing.T) {
 			join(t, g, "a", "")
 			require.Equal(t, roundTrip, time.Since(began))
 		})
-		var v *views
+		var v *bubble.Views[group.View]
 		count("children, 2 x getData", 3, func() { v = watch(t, g) })
 		total, _ := srv.Watches()
 		require.Equal(t, 4, total, "the list, the two members, and b its own node")
@@ -276,7 +249,7 @@ func TestCost(t *testing.T) {
 		count("the 2 of the member; children and getData", 4, func() { c = join(t, cg, "c", "") })
 		count("exists, delete; children", 3, func() { require.NoError(t, c.Close(t.Context())) })
 		count("2 x getData, setData, getData; nothing", 4, func() { require.NoError(t, srv.Set(path+"/b", []byte("x"))) })
-		require.Len(t, v.all(), 3)
+		require.Len(t, v.All(), 3)
 	})
 }
 
@@ -297,15 +270,16 @@ func TestCost_ByMembers(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { _ = c.Close() }() // never fails
 			requests := srv.Intercept(zktest.Match{From: zktest.Label("b"), Times: -1}, zktest.Proceed())
-			v := watch(t, open(t, c))
-			require.Len(t, v.last().Members, members)
+			ctx, stop := context.WithCancel(t.Context())
+			v := bubble.Watch(open(t, c).Watch(ctx))
+			require.Len(t, v.Last().Members, members)
 			require.Equal(t, members+1, requests.Hits())
 			require.InEpsilon(t, want.first, received.Swap(0), 0.1)
 			join(t, all, "late", "")
-			require.Len(t, v.last().Members, members+1)
+			require.Len(t, v.Last().Members, members+1)
 			require.Equal(t, members+3, requests.Hits())
 			require.InEpsilon(t, want.join, received.Load(), 0.1)
-			v.stop()
+			stop()
 			synctest.Wait()
 		})
 	}
@@ -446,20 +420,20 @@ func TestMembership_ComesBackAsTheYoungest(t *testing.T) {
 		joined(t, srv, "c")
 		g := open(t, bubble.Dial(t, srv, "w"))
 		v := watch(t, g)
-		require.Equal(t, []string{"a", "b", "c"}, ids(v.last()))
+		require.Equal(t, []string{"a", "b", "c"}, ids(v.Last()))
 		before := a.State()
 		srv.Expire(srv.SessionOf("a"))
 		time.Sleep(time.Second)
-		require.Equal(t, []string{"b", "c", "a"}, ids(v.last()))
+		require.Equal(t, []string{"b", "c", "a"}, ids(v.Last()))
 		require.True(t, a.State().Exists)
 		require.Greater(t, a.State().Czxid, before.Czxid)
-		require.Equal(t, a.State().Czxid, v.last().Members[2].Czxid)
+		require.Equal(t, a.State().Czxid, v.Last().Members[2].Czxid)
 		for s := range a.Watch(t.Context()) { //nolint:errcheck // its error does not matter
 			require.Equal(t, a.State().Session, s.Session)
 			break
 		}
 		require.NoError(t, a.Close(t.Context()))
-		require.Equal(t, []string{"b", "c"}, ids(v.last()))
+		require.Equal(t, []string{"b", "c"}, ids(v.Last()))
 		require.ErrorIs(t, a.Set(t.Context(), nil), zkrecipes.ErrClosed)
 	})
 }
@@ -495,14 +469,12 @@ func TestRead_MemberGoesMeanwhile(t *testing.T) {
 				srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData, Path: "/b$"},
 					zktest.Before(func(zktest.Request) {
 						require.NoError(t, srv.Delete(path+"/b"))
-						_, err := srv.Create(path+"/c", nil, zktest.Persistent)
-						require.NoError(t, err)
+						create(t, srv, path+"/c", nil)
 						if again { // the list had no c, and there was never a new b without c
-							_, err = srv.Create(path+"/b", nil, zktest.Persistent)
+							create(t, srv, path+"/b", nil)
 						} else {
-							err = srv.Delete(path + "/a")
+							require.NoError(t, srv.Delete(path+"/a"))
 						}
-						require.NoError(t, err)
 					}))
 				srv.Refuse(zktest.Label("a")) // otherwise they would be back at once
 				srv.Refuse(zktest.Label("b"))
@@ -510,7 +482,7 @@ func TestRead_MemberGoesMeanwhile(t *testing.T) {
 				srv.Stall(zktest.Label("b"), zktest.Both)
 				var first group.View
 				if watching {
-					first = watch(t, w).all()[0]
+					first = watch(t, w).All()[0]
 				} else {
 					v, err := w.Members(t.Context())
 					require.NoError(t, err)
@@ -532,8 +504,7 @@ func TestRead_InFlightIsBounded(t *testing.T) {
 		joined(t, srv, "a")
 		const n = 1000
 		for i := range n {
-			_, err := srv.Create(fmt.Sprintf("%s/m%d", path, i), nil, zktest.Persistent)
-			require.NoError(t, err)
+			create(t, srv, fmt.Sprintf("%s/m%d", path, i), nil)
 		}
 		g := open(t, bubble.Dial(t, srv, "w"))
 		const roundTrip = 10 * time.Millisecond
@@ -556,17 +527,17 @@ func TestRead_InFlightIsBounded(t *testing.T) {
 func TestWatch_NoParent(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
-		require.Empty(t, v.last().Members)
-		require.True(t, v.last().Current)
-		require.Zero(t, v.last().Zxid)
+		require.Empty(t, v.Last().Members)
+		require.True(t, v.Last().Current)
+		require.Zero(t, v.Last().Zxid)
 		a := joined(t, srv, "a")
-		require.Equal(t, []string{"a"}, ids(v.last()))
+		require.Equal(t, []string{"a"}, ids(v.Last()))
 		require.NoError(t, a.Close(t.Context()))
-		require.Empty(t, v.last().Members)
+		require.Empty(t, v.Last().Members)
 		require.NotEmpty(t, srv.Reap())
 		joined(t, srv, "b")
-		require.Equal(t, []string{"b"}, ids(v.last()))
-		require.Len(t, v.all(), 4, "none is told twice")
+		require.Equal(t, []string{"b"}, ids(v.Last()))
+		require.Len(t, v.All(), 4, "none is told twice")
 	})
 }
 
@@ -604,8 +575,8 @@ func TestWatch_MadeAnew(t *testing.T) {
 		require.NoError(t, srv.Delete(a.Path()))
 		time.Sleep(time.Second)
 		close(release)
-		require.Equal(t, []string{"b", "a"}, ids(v.last()))
-		require.Len(t, v.all(), 2)
+		require.Equal(t, []string{"b", "a"}, ids(v.Last()))
+		require.Len(t, v.All(), 2)
 	})
 }
 
@@ -621,39 +592,23 @@ func TestWatch_Disconnected(t *testing.T) {
 				srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.Ignore())
 				joined(t, srv, "b")
 				time.Sleep(time.Second)
-				require.Len(t, v.all(), 1)
+				require.Len(t, v.All(), 1)
 			}
 			srv.Refuse(zktest.Label("w"))
 			srv.Cut(zktest.Label("w"))
-			require.Len(t, v.all(), 2)
-			require.False(t, v.last().Current)
-			require.Equal(t, []string{"a"}, ids(v.last()))
-			require.False(t, v.last().AsOf.After(changed))
+			require.Len(t, v.All(), 2)
+			require.False(t, v.Last().Current)
+			require.Equal(t, []string{"a"}, ids(v.Last()))
+			require.False(t, v.Last().AsOf.After(changed))
 			srv.Expire(srv.SessionOf("w"))
 			joined(t, srv, "c")
 			srv.Accept(zktest.Label("w"))
 			time.Sleep(bubble.Timeout)
-			require.True(t, v.last().Current)
-			require.Len(t, v.all(), 3)
-			require.Contains(t, ids(v.last()), "c")
+			require.True(t, v.Last().Current)
+			require.Len(t, v.All(), 3)
+			require.Contains(t, ids(v.Last()), "c")
 		})
 	}
-}
-
-// A view yielded long ago was true until shortly before the connection was lost.
-func TestWatch_Disconnected_SaysHowOldItIs(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		joined(t, srv, "a")
-		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
-		time.Sleep(19 * time.Second) // less than until the next read
-		lost := time.Now()
-		srv.Refuse(zktest.Label("w"))
-		srv.Cut(zktest.Label("w"))
-		synctest.Wait()
-		require.False(t, v.last().Current)
-		require.False(t, v.last().AsOf.After(lost))
-		require.WithinDuration(t, lost, v.last().AsOf, bubble.Timeout/2)
-	})
 }
 
 // A change whose event was lost is still found.
@@ -664,12 +619,12 @@ func TestWatch_EventLost(t *testing.T) {
 		require.Equal(t, 1, srv.LoseWatch(zktest.Label("w"), path+"/a"))
 		require.NoError(t, a.Set(t.Context(), []byte("2")))
 		time.Sleep(3 * bubble.Timeout)
-		require.Equal(t, "2", string(v.last().Members[0].Data))
+		require.Equal(t, "2", string(v.Last().Members[0].Data))
 		srv.LoseWatch(zktest.Label("w"), path)
 		joined(t, srv, "b")
-		require.Len(t, v.last().Members, 1)
+		require.Len(t, v.Last().Members, 1)
 		time.Sleep(3 * bubble.Timeout)
-		require.Len(t, v.last().Members, 2)
+		require.Len(t, v.Last().Members, 2)
 	})
 }
 
@@ -687,7 +642,7 @@ func TestWatch_EventsLost_ManyMembers(t *testing.T) {
 			require.NoError(t, m.Set(t.Context(), []byte("2")))
 		}
 		time.Sleep(4 * 3 * bubble.Timeout)
-		for _, m := range v.last().Members {
+		for _, m := range v.Last().Members {
 			require.Equal(t, "2", string(m.Data), m.ID)
 		}
 	})
@@ -698,14 +653,14 @@ func TestWatch_Payloads(t *testing.T) {
 		a := joined(t, srv, "a")
 		g := open(t, bubble.Dial(t, srv, "w"))
 		with, without := watch(t, g, group.WithPayloads()), watch(t, g)
-		require.Equal(t, "data of a", string(with.last().Members[0].Data))
-		require.Nil(t, without.last().Members[0].Data)
+		require.Equal(t, "data of a", string(with.Last().Members[0].Data))
+		require.Nil(t, without.Last().Members[0].Data)
 		for i := range 5 {
 			require.NoError(t, a.Set(t.Context(), fmt.Append(nil, i)))
-			require.Equal(t, fmt.Sprint(i), string(with.last().Members[0].Data))
+			require.Equal(t, fmt.Sprint(i), string(with.Last().Members[0].Data))
 		}
-		require.Len(t, with.all(), 6)
-		require.Len(t, without.all(), 1)
+		require.Len(t, with.All(), 6)
+		require.Len(t, without.All(), 1)
 	})
 }
 
@@ -804,14 +759,13 @@ func TestWatch_Settle_SparesReadings(t *testing.T) {
 			time.Sleep(time.Minute)
 			lists := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
 			reads := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData, Times: -1}, zktest.Proceed())
-			before := len(v.all())
+			before := len(v.All())
 			for i := range members {
-				_, err := srv.Create(fmt.Sprintf("%s/m%d", path, i), nil, zktest.Persistent)
-				require.NoError(t, err)
+				create(t, srv, fmt.Sprintf("%s/m%d", path, i), nil)
 				time.Sleep(quiet / members)
 			}
 			end := time.Now()
-			for len(v.last().Members) <= members {
+			for len(v.Last().Members) <= members {
 				time.Sleep(quiet / 100)
 			}
 			require.Equal(t, members, reads.Hits(), "each member is read once")
@@ -822,7 +776,7 @@ func TestWatch_Settle_SparesReadings(t *testing.T) {
 			}
 			require.LessOrEqual(t, lists.Hits(), 8)
 			require.LessOrEqual(t, time.Since(end), quiet*5/4+quiet/100)
-			told := v.all()[before:]
+			told := v.All()[before:]
 			require.Len(t, told, 2)
 			require.False(t, told[0].Current)
 			require.Equal(t, []string{"first"}, ids(told[0]))
@@ -884,13 +838,13 @@ func TestWatch_Settle_PutOff_IsNotCurrent(t *testing.T) {
 		v := watch(t, open(t, bubble.Dial(t, srv, "w")), group.WithSettle(10*time.Second, time.Minute))
 		time.Sleep(time.Minute)
 		require.Equal(t, 1, srv.SendEvent(zktest.Label("w"), zktest.NodeChildrenChanged, path))
-		require.True(t, v.last().Current)
+		require.True(t, v.Last().Current)
 		joined(t, srv, "b")
-		require.False(t, v.last().Current)
-		require.Equal(t, []string{"a"}, ids(v.last()))
+		require.False(t, v.Last().Current)
+		require.Equal(t, []string{"a"}, ids(v.Last()))
 		time.Sleep(time.Minute)
-		require.True(t, v.last().Current)
-		require.Equal(t, []string{"a", "b"}, ids(v.last()))
+		require.True(t, v.Last().Current)
+		require.Equal(t, []string{"a", "b"}, ids(v.Last()))
 	})
 }
 
@@ -912,17 +866,17 @@ func TestWatch_Settle_ConnectedAgain(t *testing.T) {
 					g := open(t, bubble.Dial(t, srv, "w"))
 					v := watch(t, g, group.WithSettle(quiet, 2*quiet), group.WithPayloads())
 					time.Sleep(3 * quiet)
-					require.True(t, v.last().Current)
+					require.True(t, v.Last().Current)
 					if putOff {
 						create(t, srv, path+"/b", nil)
 						time.Sleep(time.Second)
 						require.NoError(t, srv.Delete(path+"/b")) // the read of this change is postponed
-						require.False(t, v.last().Current)
+						require.False(t, v.Last().Current)
 					}
 					interrupt(srv)
 					time.Sleep(bubble.Timeout)
-					require.True(t, v.last().Current)
-					require.Len(t, v.last().Members, 1+members)
+					require.True(t, v.Last().Current)
+					require.Len(t, v.Last().Members, 1+members)
 				})
 			})
 		}
@@ -935,10 +889,11 @@ func TestWatch_Ends(t *testing.T) {
 		joined(t, srv, "a")
 		c := bubble.Dial(t, srv, "w")
 		g := open(t, c)
-		v := watch(t, g, group.WithPayloads())
-		v.stop()
+		ctx, stop := context.WithCancel(t.Context())
+		v := bubble.Watch(g.Watch(ctx, group.WithPayloads()))
+		stop()
 		synctest.Wait()
-		require.NoError(t, v.err)
+		require.NoError(t, v.Err)
 		for _, err := range g.Watch(t.Context()) {
 			require.NoError(t, err)
 			break
@@ -946,10 +901,10 @@ func TestWatch_Ends(t *testing.T) {
 		v = watch(t, g)
 		require.NoError(t, c.Close())
 		synctest.Wait()
-		require.EqualError(t, v.err, "watch "+path+": client closed")
-		require.ErrorIs(t, v.err, zkrecipes.ErrClosed)
+		require.EqualError(t, v.Err, "watch "+path+": client closed")
+		require.ErrorIs(t, v.Err, zkrecipes.ErrClosed)
 		v = watch(t, g)
-		require.ErrorIs(t, v.err, zkrecipes.ErrClosed)
+		require.ErrorIs(t, v.Err, zkrecipes.ErrClosed)
 		_, err := g.Members(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
 		_, err = g.Join(t.Context(), "w", nil)
@@ -993,8 +948,8 @@ func TestWatch_SubClosed(t *testing.T) {
 		srv.Expire(srv.SessionOf("w"))
 		time.Sleep(bubble.Timeout)
 		synctest.Wait()
-		require.EqualError(t, v.err, "watch "+path+": client closed")
-		require.ErrorIs(t, v.err, zkrecipes.ErrClosed)
+		require.EqualError(t, v.Err, "watch "+path+": client closed")
+		require.ErrorIs(t, v.Err, zkrecipes.ErrClosed)
 	})
 }
 
@@ -1004,7 +959,7 @@ func TestWatch_NotAllowed(t *testing.T) {
 		joined(t, srv, "a")
 		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.Fail(zktest.CodeNoAuth))
 		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
-		require.ErrorIs(t, v.err, zk.ErrNoAuth)
+		require.ErrorIs(t, v.Err, zk.ErrNoAuth)
 	})
 }
 
@@ -1047,5 +1002,28 @@ func TestWatch_ConnectedAgainWhileTheCallerIsBusy(t *testing.T) {
 		}
 		require.False(t, told[1].Current)
 		require.WithinDuration(t, time.Now(), told[1].AsOf, bubble.Timeout/2)
+	})
+}
+
+// Without payloads a watch keeps none of the data.
+func TestWatch_MembersOfAMegabyte(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithHistory(0))
+		create(t, srv, "/app", nil)
+		create(t, srv, path, nil)
+		const members = 10
+		for i := range members {
+			create(t, srv, fmt.Sprintf("%s/m%d", path, i), bytes.Repeat([]byte{byte(i)}, 1<<20-1000))
+		}
+		g := open(t, bubble.Dial(t, srv, "w"))
+		before := bubble.Heap()
+		require.Len(t, watch(t, g).Last().Members, members)
+		require.Less(t, bubble.Heap()-before, int64(3<<20), "one is on its way")
+
+		data := watch(t, g, group.WithPayloads())
+		changed := bytes.Repeat([]byte("x"), 1<<20-1000)
+		require.NoError(t, srv.Set(path+"/m3", changed))
+		require.True(t, bytes.Equal(changed, data.Last().Members[3].Data))
+		require.Less(t, bubble.Heap()-before, int64((members+4)<<20))
 	})
 }

@@ -159,10 +159,10 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		}
 	}
 	time.Sleep(6 * bubble.Timeout)
-	requireTrue(t, srv, told.all())
-	require.NoError(t, told.err)
-	require.Greater(t, len(told.all()), 50)
-	last := told.last()
+	requireTrue(t, srv, told.All())
+	require.NoError(t, told.Err)
+	require.Greater(t, len(told.All()), 50)
+	last := told.Last()
 	require.True(t, last.Current)
 	require.Len(t, last.Members, len(members))
 	require.ElementsMatch(t, srv.Children(path), ids(last))

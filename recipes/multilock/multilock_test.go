@@ -27,18 +27,20 @@ import (
 
 const path = "/app/lock"
 
-func newMutex(t testing.TB, c *conn.Client, opts ...mutex.Option) *mutex.Mutex {
+// at returns the mutex at a path.
+func at(t testing.TB, c *conn.Client, path string, opts ...mutex.Option) *mutex.Mutex {
 	t.Helper()
 	m, err := mutex.New(c, path, opts...)
 	require.NoError(t, err)
 	return m
 }
 
-func lock(t testing.TB, m *mutex.Mutex) *zkrecipes.Hold {
+// lockAll acquires locks that must be free.
+func lockAll(t testing.TB, locks []zkrecipes.Part) *multilock.Holds {
 	t.Helper()
-	h, err := m.Lock(t.Context())
+	all, err := multilock.LockAll(t.Context(), locks...)
 	require.NoError(t, err)
-	return h
+	return all
 }
 
 func parts(ms ...*mutex.Mutex) (all []zkrecipes.Part) {
@@ -60,8 +62,8 @@ func pair(t *testing.T, test func(t *testing.T, srv *zktest.Server, a, b *conn.C
 func ensembles(t *testing.T, test func(t *testing.T, x, y *mutex.Mutex)) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := zktest.Run(t, zktest.InMemory()), zktest.Run(t, zktest.InMemory())
-		test(t, newMutex(t, bubble.Dial(t, first, "a"), mutex.WithReentrance()),
-			newMutex(t, bubble.Dial(t, second, "a"), mutex.WithReentrance()))
+		test(t, at(t, bubble.Dial(t, first, "a"), path, mutex.WithReentrance()),
+			at(t, bubble.Dial(t, second, "a"), path, mutex.WithReentrance()))
 		bubble.Clean(t, first, path)
 		bubble.Clean(t, second, path)
 	})
@@ -77,23 +79,17 @@ func briefly(ctx context.Context, t *testing.T) context.Context {
 
 func TestLockAll_TakesAllOrNone(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		at := func(c *conn.Client, path string, opts ...mutex.Option) *mutex.Mutex {
-			m, err := mutex.New(c, path, opts...)
-			require.NoError(t, err)
-			return m
-		}
-		x, y, z := at(a, "/l/x"), at(a, "/l/y"), at(a, "/l/z")
-		all, err := multilock.LockAll(t.Context(), parts(z, x, y)...)
-		require.NoError(t, err)
+		x, y, z := at(t, a, "/l/x"), at(t, a, "/l/y"), at(t, a, "/l/z")
+		all := lockAll(t, parts(z, x, y))
 		require.NoError(t, all.Err())
 		require.Less(t, all.Of(x.Part()).Token(), all.Of(y.Part()).Token(), "in the order of the paths")
 		require.Less(t, all.Of(y.Part()).Token(), all.Of(z.Part()).Token())
-		require.Nil(t, all.Of(at(a, "/l/other").Part()))
+		require.Nil(t, all.Of(at(t, a, "/l/other").Part()))
 		require.False(t, all.ValidUntil().Before(time.Now()))
 		for _, m := range []*mutex.Mutex{x, y, z} {
 			_, err := m.Lock(all.Context())
 			require.ErrorIs(t, err, zkrecipes.ErrDeadlock)
-			nested, err := at(a, m.Path(), mutex.WithReentrance()).TryLock(all.Context())
+			nested, err := at(t, a, m.Path(), mutex.WithReentrance()).TryLock(all.Context())
 			require.NoError(t, err)
 			require.NoError(t, nested.Release(t.Context()))
 		}
@@ -104,7 +100,7 @@ func TestLockAll_TakesAllOrNone(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()
-		_, err = multilock.LockAll(ctx, parts(at(b, "/l/z"), at(b, "/l/y"), at(b, "/l/x"))...)
+		_, err := multilock.LockAll(ctx, parts(at(t, b, "/l/z"), at(t, b, "/l/y"), at(t, b, "/l/x"))...)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Minute, time.Since(began), "one deadline for all")
 		var waited *zkrecipes.WaitError
@@ -119,13 +115,9 @@ func TestLockAll_TakesAllOrNone(t *testing.T) {
 
 func TestLockAll_OneLostWhileWaitingForAnother_FailsAtOnce(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		x, err := mutex.New(a, "/l/x")
+		x, y := at(t, a, "/l/x"), at(t, a, "/l/y")
+		held, err := at(t, b, "/l/y").Lock(t.Context())
 		require.NoError(t, err)
-		y, err := mutex.New(a, "/l/y")
-		require.NoError(t, err)
-		other, err := mutex.New(b, "/l/y")
-		require.NoError(t, err)
-		held := lock(t, other)
 		all := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
 			_, err := multilock.LockAll(ctx, parts(y, x)...)
 			return nil, err
@@ -143,16 +135,13 @@ func TestLockAll_OneReleaseFails_TheOthersAreReleased(t *testing.T) {
 		pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 			var ms []*mutex.Mutex
 			for _, path := range []string{"/l/x", "/l/y"} {
-				m, err := mutex.New(a, path)
-				require.NoError(t, err)
-				ms = append(ms, m)
+				ms = append(ms, at(t, a, path))
 			}
-			all, err := multilock.LockAll(t.Context(), parts(ms...)...)
-			require.NoError(t, err)
+			all := lockAll(t, parts(ms...))
 			require.NoError(t, srv.Delete(all.Of(ms[i].Part()).Path()))
 			<-all.Done()
 			require.ErrorIs(t, context.Cause(all.Context()), zkrecipes.ErrLost)
-			err = all.Release(t.Context())
+			err := all.Release(t.Context())
 			var lost *zkrecipes.LostError
 			require.True(t, errors.As(err, &lost))
 			require.Equal(t, all.Of(ms[i].Part()).Path(), lost.Path)
@@ -187,12 +176,9 @@ func several(t *testing.T, test func(t *testing.T, srv *zktest.Server, ms []*mut
 			client *conn.Client
 			path   string
 		}{{a, "/app/y"}, {sub, "/z"}, {a, "/app/x"}} {
-			m, err := mutex.New(c.client, c.path)
-			require.NoError(t, err)
-			ms = append(ms, m)
+			ms = append(ms, at(t, c.client, c.path))
 		}
-		all, err := multilock.LockAll(t.Context(), parts(ms...)...)
-		require.NoError(t, err)
+		all := lockAll(t, parts(ms...))
 		_, err = srv.Create("/data", []byte("old"), zktest.Persistent)
 		require.NoError(t, err)
 		test(t, srv, ms, all)
@@ -273,7 +259,7 @@ func TestHolds_Txn_ReplyAndOneHoldLost_IsUnknown(t *testing.T) {
 func TestLockAll_LeavesNothingOnItsContext(t *testing.T) {
 	pair(t, func(t *testing.T, _ *zktest.Server, a, _ *conn.Client) {
 		ctx := bubble.Last(t.Context())
-		all, err := multilock.LockAll(ctx, parts(newMutex(t, a))...)
+		all, err := multilock.LockAll(ctx, parts(at(t, a, path))...)
 		require.NoError(t, err)
 		require.NoError(t, all.Release(t.Context()))
 		require.Zero(t, ctx.Waiting())
@@ -282,9 +268,8 @@ func TestLockAll_LeavesNothingOnItsContext(t *testing.T) {
 
 func TestHolds_OfSeveralClients_HaveNoTxn(t *testing.T) {
 	ensembles(t, func(t *testing.T, x, y *mutex.Mutex) {
-		all, err := multilock.LockAll(t.Context(), parts(x, y)...)
-		require.NoError(t, err)
-		_, err = all.Txn(t.Context())
+		all := lockAll(t, parts(x, y))
+		_, err := all.Txn(t.Context())
 		require.ErrorContains(t, err, "want locks of the same client")
 		require.NoError(t, all.Check(t.Context()))
 		require.NoError(t, all.Release(t.Context()))
@@ -295,12 +280,8 @@ func TestHolds_OfSeveralClients_HaveNoTxn(t *testing.T) {
 func TestHolds_ValidUntil_IsTheFirstDeadline(t *testing.T) {
 	for _, which := range []string{"a", "b"} {
 		pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-			x, err := mutex.New(a, "/app/x")
-			require.NoError(t, err)
-			y, err := mutex.New(b, "/app/y")
-			require.NoError(t, err)
-			all, err := multilock.LockAll(t.Context(), parts(x, y)...)
-			require.NoError(t, err)
+			x, y := at(t, a, "/app/x"), at(t, b, "/app/y")
+			all := lockAll(t, parts(x, y))
 			srv.Stall(zktest.Label(which), zktest.Both)
 			time.Sleep(bubble.Timeout / 2)
 			first, last := all.Of(x.Part()).ValidUntil(), all.Of(y.Part()).ValidUntil()
@@ -322,27 +303,17 @@ func TestHolds_ValidUntil_IsTheFirstDeadline(t *testing.T) {
 // The clients have different roots, and one of these may be a prefix of the other.
 func TestHolds_Txn_OtherRoots_IsRefusedAtOnce(t *testing.T) {
 	for _, root := range []string{"/application", "/other"} {
-		testTxnOfOtherRoots(t, root)
+		pair(t, func(t *testing.T, _ *zktest.Server, a, _ *conn.Client) {
+			app, err := a.Sub("/app")
+			require.NoError(t, err)
+			other, err := a.Sub(root)
+			require.NoError(t, err)
+			all := lockAll(t, parts(at(t, app, "/lock"), at(t, other, "/lock")))
+			_, err = all.Txn(t.Context())
+			require.ErrorContains(t, err, "want locks of the same client", root)
+			require.NoError(t, all.Release(t.Context()))
+		})
 	}
-}
-
-func testTxnOfOtherRoots(t *testing.T, root string) {
-	t.Helper()
-	pair(t, func(t *testing.T, _ *zktest.Server, a, _ *conn.Client) {
-		app, err := a.Sub("/app")
-		require.NoError(t, err)
-		application, err := a.Sub(root)
-		require.NoError(t, err)
-		first, err := mutex.New(app, "/lock")
-		require.NoError(t, err)
-		second, err := mutex.New(application, "/lock")
-		require.NoError(t, err)
-		all, err := multilock.LockAll(t.Context(), parts(first, second)...)
-		require.NoError(t, err)
-		_, err = all.Txn(t.Context())
-		require.ErrorContains(t, err, "want locks of the same client")
-		require.NoError(t, all.Release(t.Context()))
-	})
 }
 
 // The error names the hold that was lost, whichever it is, and even if others were released before.
@@ -372,12 +343,8 @@ func TestLockAll_TransactionOnItsWay_HandsNothingOver(t *testing.T) {
 		c := bubble.Dial(t, srv, "a")
 		_, err := srv.Create("/x", nil, zktest.Persistent)
 		require.NoError(t, err)
-		one, err := mutex.New(c, "/app/1")
-		require.NoError(t, err)
-		two, err := mutex.New(c, "/app/2")
-		require.NoError(t, err)
-		all, err := multilock.LockAll(t.Context(), parts(one, two)...)
-		require.NoError(t, err)
+		one, two := at(t, c, "/app/1"), at(t, c, "/app/2")
+		all := lockAll(t, parts(one, two))
 		waiting := []*bubble.Attempt{bubble.Start(t.Context(), one.Lock), bubble.Start(t.Context(), two.Lock)}
 		for _, w := range waiting {
 			w.Waits(t)
@@ -411,9 +378,7 @@ func mixed(t *testing.T, c *conn.Client, leases int) []zkrecipes.Part {
 	require.NoError(t, err)
 	w, err := rwlock.New(c, "/l/c")
 	require.NoError(t, err)
-	m, err := mutex.New(c, "/l/d")
-	require.NoError(t, err)
-	return []zkrecipes.Part{e.Part(), s.Part(leases), r.RPart(), w.Part(), m.Part()}
+	return []zkrecipes.Part{e.Part(), s.Part(leases), r.RPart(), w.Part(), at(t, c, "/l/d").Part()}
 }
 
 // kept are the parents of mixed.
@@ -436,8 +401,7 @@ func TestLockAll_OfEveryRecipe_GoesByPathAndKindAndReleasesInReverse(t *testing.
 		locks := mixed(t, a, 1)
 		backwards := slices.Clone(locks)
 		slices.Reverse(backwards)
-		all, err := multilock.LockAll(t.Context(), backwards...)
-		require.NoError(t, err)
+		all := lockAll(t, backwards)
 		for i := range locks[1:] {
 			require.Less(t, all.Of(locks[i]).Token(), all.Of(locks[i+1]).Token())
 		}
@@ -483,8 +447,7 @@ func TestHolds_OfEveryRecipe_AreLostTogether(t *testing.T) {
 		pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 			_, err := srv.Create("/data", []byte("old"), zktest.Persistent)
 			require.NoError(t, err)
-			all, err := multilock.LockAll(t.Context(), mixed(t, a, 2)...)
-			require.NoError(t, err)
+			all := lockAll(t, mixed(t, a, 2))
 			_, err = all.Txn(t.Context(), zkrecipes.OpSet("/data", []byte("new"), 0))
 			require.NoError(t, err)
 			synctest.Wait()
@@ -588,8 +551,7 @@ func TestLockAll_BadInput_SendsNothing(t *testing.T) {
 		locks := mixed(t, a, 1)
 		sub, err := a.Sub("/l")
 		require.NoError(t, err)
-		same, err := mutex.New(sub, "/d")
-		require.NoError(t, err)
+		same := at(t, sub, "/d")
 		selector, err := election.New(a, "/l/d", election.WithLayout(election.Selector))
 		require.NoError(t, err)
 		rw, err := rwlock.New(a, "/l/b")

@@ -89,13 +89,10 @@ func TestNodes_AreThoseOfCurator(t *testing.T) {
 
 func TestNodes_ContendersOfCurator_TakePart(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		_, err := srv.Create(path, nil, zktest.Container)
-		if errors.Is(err, zktest.CodeNoNode) {
-			_, err = srv.Create("/app", nil, zktest.Container)
+		for _, parent := range []string{"/app", path} {
+			_, err := srv.Create(parent, nil, zktest.Container)
 			require.NoError(t, err)
-			_, err = srv.Create(path, nil, zktest.Container)
 		}
-		require.NoError(t, err)
 		peer, err := srv.Create(path+"/_c_b824d726-7871-4a09-a819-59f45f914220-lock-", []byte("10.1.2.3"),
 			zktest.PersistentSequential)
 		require.NoError(t, err)
@@ -162,30 +159,6 @@ func TestLock_Cost_IsAsPromised(t *testing.T) {
 		third.Waits(t)
 		require.NoError(t, h.Release(t.Context()))
 		require.NoError(t, third.Granted(t, 0).Release(t.Context()))
-	})
-}
-
-func TestTryLock_Busy_NamesTheHolderAndLeavesNothing(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		began := time.Now()
-		held := lock(t, newMutex(t, a))
-		time.Sleep(5 * time.Second)
-		zxid := srv.Zxid()
-		_, err := newMutex(t, b).TryLock(t.Context())
-		var busy *zkrecipes.BusyError
-		require.ErrorAs(t, err, &busy)
-		require.ErrorIs(t, err, zkrecipes.ErrLocked)
-		assert.Equal(t, zkrecipes.Participant{
-			Path: held.Path(), Data: []byte("a"), Name: "a", Token: held.Token(), Session: srv.SessionOf("a"),
-			Since: busy.Holder.Since,
-		}, busy.Holder)
-		assert.WithinDuration(t, began, busy.Holder.Since, time.Second)
-		assert.Equal(t, 1, busy.Queue)
-		assert.Equal(t, zxid, srv.Zxid(), "nothing was written")
-		require.NoError(t, held.Release(t.Context()))
-		h, err := newMutex(t, b).TryLock(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, h.Release(t.Context()))
 	})
 }
 
@@ -469,42 +442,6 @@ func TestLock_ACLOfTheClient_IsOnParentsAndContenders(t *testing.T) {
 		_, err := newMutex(t, bubble.Dial(t, srv, "stranger")).Lock(t.Context())
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		require.NoError(t, h.Release(t.Context()))
-	})
-}
-
-func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		sent := bubble.Requests(srv)
-		for _, c := range []struct {
-			path, says string
-		}{
-			{"app/lock", "app/lock"},
-			{"", "path"},
-			{"/", "root"},
-			{"/app/lock/", "/app/lock/"},
-			{"/app//lock", "/app//lock"},
-			{"/app/../lock", "/app/../lock"},
-			{"/app/lo\x00ck", "lo"},
-		} {
-			_, err := mutex.New(a, c.path)
-			require.ErrorContains(t, err, c.says, "path %q", c.path)
-			require.ErrorContains(t, err, "mutex: ")
-		}
-		require.Zero(t, sent.Hits())
-
-		m := newMutex(t, b)
-		require.NoError(t, b.Close())
-		closing := sent.Hits()
-		for name, call := range map[string]func() error{
-			"Lock":    func() error { _, err := m.Lock(t.Context()); return err },
-			"TryLock": func() error { _, err := m.TryLock(t.Context()); return err },
-			"Do":      func() error { return m.Do(t.Context(), nothing) },
-			"Queue":   func() error { _, err := m.Queue(t.Context()); return err },
-			"Revoke":  func() error { return m.Revoke(t.Context()) },
-		} {
-			require.ErrorIs(t, call(), zkrecipes.ErrClosed, name)
-		}
-		require.Equal(t, closing, sent.Hits())
 	})
 }
 

@@ -157,7 +157,7 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	srv.Expire(srv.SessionOf("b"))
 	time.Sleep(5 * bubble.Timeout)
 	requireNode(t, srv, n, fmt.Sprint(data))
-	require.Equal(t, n.State().Czxid, l.last().Czxid)
+	require.Equal(t, n.State().Czxid, l.Last().Czxid)
 	require.NoError(t, n.Close(t.Context()))
 	time.Sleep(2 * bubble.Timeout)
 	require.False(t, srv.Exists(path))

@@ -112,41 +112,14 @@ func creates() zktest.Match {
 	return zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "^" + path + "$"}
 }
 
-// log collects the states of a Node.
-type log struct {
-	mu     sync.Mutex
-	states []node.State
-}
-
-func follow(t *testing.T, n *node.Node) *log {
+func follow(t *testing.T, n *node.Node) *bubble.Views[node.State] {
 	t.Helper()
-	l := &log{}
-	go func() {
-		for s := range n.Watch(t.Context()) { //nolint:errcheck // its error does not matter
-			l.mu.Lock()
-			l.states = append(l.states, s)
-			l.mu.Unlock()
-		}
-	}()
-	synctest.Wait()
-	return l
-}
-
-func (l *log) all() []node.State {
-	synctest.Wait()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.states)
-}
-
-func (l *log) last() node.State {
-	all := l.all()
-	return all[len(all)-1]
+	return bubble.Watch(n.Watch(t.Context()))
 }
 
 // says reports whether one of the states has an error that matches.
-func (l *log) says(target error) bool {
-	return slices.ContainsFunc(l.all(), func(s node.State) bool { return errors.Is(s.Err, target) })
+func says(told *bubble.Views[node.State], target error) bool {
+	return slices.ContainsFunc(told.All(), func(s node.State) bool { return errors.Is(s.Err, target) })
 }
 
 func TestNew_RefusesWhatCannotWork(t *testing.T) {
@@ -269,9 +242,9 @@ func TestSession_Expires(t *testing.T) {
 		time.Sleep(time.Second)
 		requireNode(t, srv, n, "1")
 		require.NotEqual(t, old, n.State().Session)
-		require.True(t, l.says(zkrecipes.ErrLost))
-		require.Equal(t, n.State().Czxid, l.last().Czxid)
-		require.NoError(t, l.last().Err)
+		require.True(t, says(l, zkrecipes.ErrLost))
+		require.Equal(t, n.State().Czxid, l.Last().Czxid)
+		require.NoError(t, l.Last().Err)
 	})
 }
 
@@ -418,7 +391,7 @@ func TestDeleted_InALoop(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		require.Less(t, loop.Hits(), 300)
 		require.Greater(t, loop.Hits(), 60, "at least one each ten seconds")
-		require.True(t, l.says(node.ErrDeleted))
+		require.True(t, says(l, node.ErrDeleted))
 		loop.Remove()
 		time.Sleep(8 * time.Second) // the longest pause
 		requireNode(t, srv, n, "1")
@@ -479,7 +452,7 @@ func TestEvents_WithoutACause(t *testing.T) {
 		}
 		requireNode(t, srv, n, "1")
 		require.Equal(t, czxid, n.State().Czxid)
-		require.Len(t, l.all(), 1)
+		require.Len(t, l.All(), 1)
 	})
 }
 
@@ -508,12 +481,12 @@ func TestForeign_IsWaitedFor(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, `data "theirs"`)
 		var taken *zkrecipes.TakenError
-		require.ErrorAs(t, l.last().Err, &taken)
+		require.ErrorAs(t, l.Last().Err, &taken)
 		require.ErrorIs(t, taken, zkrecipes.ErrTaken)
 		require.Equal(t, &zkrecipes.TakenError{
 			Path: path, Session: there.Stat.EphemeralOwner, Czxid: there.Stat.Czxid, Data: []byte("theirs"),
 		}, taken)
-		require.True(t, l.last().Current)
+		require.True(t, l.Last().Current)
 		unchanged, _ := srv.Node(path)
 		require.Equal(t, there, unchanged)
 		require.NoError(t, other.Close())
@@ -553,7 +526,7 @@ func TestForeign_IsLoggedOnce(t *testing.T) {
 			require.NoError(t, srv.Set(path, fmt.Append(nil, i)))
 		}
 		var taken *zkrecipes.TakenError
-		require.ErrorAs(t, l.last().Err, &taken)
+		require.ErrorAs(t, l.Last().Err, &taken)
 		require.Equal(t, "9", string(taken.Data))
 		require.Equal(t, 1, strings.Count(lines.String(), "our node is missing"), lines.String())
 	})
@@ -703,7 +676,7 @@ func TestForeign_ReplacesBack(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Less(t, replaced.Hits(), 60)
 		require.Greater(t, replaced.Hits(), 15, "at least one each eight seconds")
-		require.True(t, a.says(node.ErrDeleted))
+		require.True(t, says(a, node.ErrDeleted))
 	})
 }
 
@@ -884,23 +857,6 @@ func TestClose_OtherMeanwhile(t *testing.T) {
 	})
 }
 
-// TestClose_WhileCutOff checks that Close returns with its context, or when the session is over.
-func TestClose_WhileCutOff(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		n := ready(t, keep(t, srv, "1"))
-		srv.Refuse(zktest.Label("a"))
-		srv.Cut(zktest.Label("a"))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		require.ErrorIs(t, n.Close(ctx), context.DeadlineExceeded)
-		began := time.Now()
-		require.NoError(t, n.Close(t.Context()))
-		require.LessOrEqual(t, time.Since(began), bubble.Timeout)
-		time.Sleep(bubble.Timeout)
-		require.False(t, srv.Exists(path))
-	})
-}
-
 // Close returns at once. A Node that need not wait for a session causes no warning.
 func TestClose_BetweenSessions(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -967,18 +923,6 @@ func TestClose_NotAllowed(t *testing.T) {
 	})
 }
 
-// A read that fails does not mean that the node is gone.
-func TestClose_CannotBeRead(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		n := ready(t, keep(t, srv, "1"))
-		failed := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists},
-			zktest.Fail(zktest.CodeRuntimeInconsistency))
-		require.NoError(t, n.Close(t.Context()))
-		require.Equal(t, 1, failed.Hits())
-		require.False(t, srv.Exists(path))
-	})
-}
-
 // The pauses between attempts to create the node have grown. Those between attempts to remove it start at the shortest
 // one.
 func TestClose_AfterARefusal(t *testing.T) {
@@ -996,16 +940,19 @@ func TestClose_AfterARefusal(t *testing.T) {
 	})
 }
 
-// A node that has existed for long is created again at once. Its removal is retried after a pause.
+// A read that fails does not mean that the node is gone. A node that has existed for long is created again at once, but
+// its removal is retried after a pause.
 func TestClose_NodeHasStood(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
 		time.Sleep(time.Minute)
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists},
+		failed := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists},
 			zktest.Fail(zktest.CodeRuntimeInconsistency))
 		began := time.Now()
 		require.NoError(t, n.Close(t.Context()))
 		require.Positive(t, time.Since(began))
+		require.Equal(t, 1, failed.Hits())
+		require.False(t, srv.Exists(path))
 	})
 }
 
@@ -1069,12 +1016,12 @@ func TestSet_NotAllowed(t *testing.T) {
 		require.True(t, n.State().Exists)
 		require.True(t, n.State().Current)
 		require.ErrorIs(t, n.State().Err, zkrecipes.CodeQuotaExceeded)
-		require.True(t, l.last().Exists)
+		require.True(t, l.Last().Exists)
 		ready(t, n)
 		rule.Remove()
 		time.Sleep(8 * time.Second)
 		requireNode(t, srv, n, "2")
-		require.NoError(t, l.last().Err)
+		require.NoError(t, l.Last().Err)
 	})
 }
 
@@ -1149,33 +1096,16 @@ func TestState_SaysHowOldItIs(t *testing.T) {
 		require.Less(t, time.Since(n.State().AsOf), bubble.Timeout/2)
 		srv.Refuse(zktest.Label("a"))
 		srv.Cut(zktest.Label("a"))
-		require.False(t, l.last().Current)
-		require.True(t, l.last().Exists)
+		require.False(t, l.Last().Current)
+		require.True(t, l.Last().Exists)
 		asOf := n.State().AsOf
 		time.Sleep(time.Second)
 		require.Equal(t, asOf, n.State().AsOf)
 		require.Greater(t, time.Since(asOf), time.Second)
 		srv.Accept(zktest.Label("a"))
 		time.Sleep(bubble.Timeout / 2)
-		require.True(t, l.last().Current)
-		require.Len(t, l.all(), 3)
-		requireNode(t, srv, n, "1")
-	})
-}
-
-// No answer arrives, but the connection is not closed either.
-func TestState_Silence(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		n := ready(t, keep(t, srv, "1"))
-		time.Sleep(time.Minute)
-		srv.Stall(zktest.Label("a"), zktest.Both)
-		time.Sleep(bubble.Timeout)
-		require.False(t, n.State().Current)
-		time.Sleep(2 * bubble.Timeout)
-		require.False(t, srv.Exists(path))
-		require.False(t, n.State().Current)
-		srv.Heal(zktest.Label("a"))
-		ready(t, n)
+		require.True(t, l.Last().Current)
+		require.Len(t, l.All(), 3)
 		requireNode(t, srv, n, "1")
 	})
 }
@@ -1222,8 +1152,8 @@ func TestWatch_AnotherReason(t *testing.T) {
 		l := follow(t, n)
 		time.Sleep(time.Minute)
 		requireNode(t, srv, n, "1")
-		require.True(t, l.says(zk.ErrNoAuth))
-		require.True(t, l.says(zk.ErrInvalidACL))
+		require.True(t, says(l, zk.ErrNoAuth))
+		require.True(t, says(l, zk.ErrInvalidACL))
 	})
 }
 

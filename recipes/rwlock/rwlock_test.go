@@ -472,26 +472,6 @@ func TestDoAndRDo_HoldForTheBody(t *testing.T) {
 	})
 }
 
-func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		sent := bubble.Requests(srv)
-		for _, bad := range []string{"", "/", "relative", "/a//b", "/a/"} {
-			_, err := rwlock.New(a, bad)
-			require.ErrorContains(t, err, "rwlock: ", bad)
-		}
-		l := newLock(t, a)
-		require.NoError(t, a.Close())
-		before := sent.Hits()
-		for _, acquire := range []func(context.Context) (*zkrecipes.Hold, error){l.Lock, l.TryLock, l.RLock, l.TryRLock} {
-			_, err := acquire(t.Context())
-			require.ErrorIs(t, err, zkrecipes.ErrClosed)
-		}
-		_, err := l.Queue(t.Context())
-		require.ErrorIs(t, err, zkrecipes.ErrClosed)
-		require.Equal(t, before, sent.Hits())
-	})
-}
-
 // This is a longer version of Curator's testBasic: eight clients, a tenth of them writers, with cuts, restarts and
 // downgrades.
 func TestLock_ReadersAndWriters_AreSound(t *testing.T) {

@@ -773,36 +773,6 @@ func TestQueue_DoorCannotBeRead(t *testing.T) {
 	})
 }
 
-func TestSetLimit_MakesTheNodeAndSurvivesALostReply(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		s := newSemaphore(t, a, 1, semaphore.WithLimitNode("/x/limit"))
-		require.NoError(t, s.SetLimit(t.Context(), 4))
-		// Curator's trySet returns false here, although the value is set.
-		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.DropReply())
-		require.NoError(t, s.SetLimit(t.Context(), 5))
-		limit, err := s.Limit(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, 5, limit)
-		n, _ := srv.Node("/x/limit")
-		require.EqualValues(t, 2, n.Stat.Version, "made with the first limit, which is a set as well, and set once")
-	})
-}
-
-// Another client creates the node between the read and the write. The newest limit counts.
-func TestSetLimit_AnotherMakesTheNode(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		s := newSemaphore(t, a, 1, semaphore.WithLimitNode("/limit"))
-		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/limit$"}, zktest.Before(func(zktest.Request) {
-			_, err := srv.Create("/limit", []byte{0, 0, 0, 7}, zktest.Persistent)
-			assert.NoError(t, err)
-		}))
-		require.NoError(t, s.SetLimit(t.Context(), 4))
-		limit, err := s.Limit(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, 4, limit)
-	})
-}
-
 func TestAcquire_OthersHaveALargerLimit_IsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

@@ -183,32 +183,6 @@ func TestMember_MayNotReadThePlan(t *testing.T) {
 	})
 }
 
-// The session and its holds end, and Run continues once the servers accept the credentials again.
-func TestRun_CredentialsAreRefused(t *testing.T) {
-	inFleet(t, 4, func(f *fleet) {
-		a := f.prepare("a")
-		require.NoError(f, a.client.Close())
-		var err error
-		a.client, err = conn.New(f.srv.Addr(), conn.WithDialer(f.srv.DialAs("a")), conn.WithAuth("digest", "u:p"),
-			conn.WithSessionTimeout(bubble.Timeout), bubble.Silent)
-		require.NoError(f, err)
-		a.shards, err = shard.New(a.client, path, shard.WithID("a"), shard.WithSettle(settle, 10*settle))
-		require.NoError(f, err)
-		a.run(shard.List(f.shards...))
-		b := f.join("b")
-		f.requireServed(3*settle, map[string]int{"a": 2, "b": 2})
-		refused := f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpAuth, Times: -1},
-			zktest.Fail(zktest.CodeAuthFailed))
-		f.srv.Cut(zktest.Label("a"))
-		f.pass(30 * time.Second)
-		require.Positive(f, refused.Hits())
-		require.Equal(f, map[string]int{"b": 4}, f.load())
-		refused.Remove()
-		f.requireServed(time.Minute, map[string]int{"a": 2, "b": 2})
-		f.requireRunning(a, b)
-	})
-}
-
 // If the source failed and the leader left, the next leader used to have no set of shards, and repaired nothing.
 func TestSource_FailsForTheNextLeader(t *testing.T) {
 	fails := func(context.Context) ([]string, error) { return nil, errors.New("no catalog") }

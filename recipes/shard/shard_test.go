@@ -54,23 +54,6 @@ func TestRun_Crash(t *testing.T) {
 	})
 }
 
-// A member that is away for less than its deadline keeps what it has.
-func TestRun_ShortOutage(t *testing.T) {
-	inFleet(t, 10, func(f *fleet) {
-		a := f.join("a")
-		f.join("b")
-		f.requireServed(2*settle, map[string]int{"a": 5, "b": 5})
-		f.crash(a)
-		f.pass(bubble.Timeout / 2)
-		f.srv.Heal(zktest.Everyone)
-		f.srv.CutAll()
-		f.pass(time.Minute)
-		f.requireServed(0, map[string]int{"a": 5, "b": 5})
-		require.Equal(f, 10, f.started())
-		require.Len(f, f.writers(), 1, "one plan was enough")
-	})
-}
-
 // A member that was away for longer than its session does not acquire a lock before it knows the current plan.
 func TestRun_WasAway(t *testing.T) {
 	inFleet(t, 10, func(f *fleet) {
@@ -154,21 +137,6 @@ func TestWithLeave_TimeIsTooShort(t *testing.T) {
 	})
 }
 
-// No member can take over the shards, so the member stops when its time is over.
-func TestWithLeave_CutOff(t *testing.T) {
-	inFleet(t, 2, func(f *fleet) {
-		a := f.join("a", shard.WithLeave(2*time.Second))
-		f.requireServed(2*settle, map[string]int{"a": 2})
-		f.crash(a)
-		a.stop()
-		f.pass(2 * time.Second)
-		require.Empty(f, f.load())
-		<-a.ended
-		require.ErrorIs(f, a.err, context.Canceled)
-		require.NotContains(f, f.log.text.String(), "cannot write", "it has ended, and nobody is to do anything")
-	})
-}
-
 // A slow function does not hold up the others.
 func TestLeave_SlowFunction(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
@@ -199,18 +167,6 @@ func TestLeave_WithoutRun(t *testing.T) {
 	})
 }
 
-func TestRun_ContextEnds(t *testing.T) {
-	inFleet(t, 10, func(f *fleet) {
-		a := f.join("a")
-		f.join("b")
-		f.requireServed(2*settle, map[string]int{"a": 5, "b": 5})
-		a.stop() // it leads
-		f.requireServed(0, map[string]int{"b": 10})
-		<-a.ended
-		require.ErrorIs(f, a.err, context.Canceled)
-	})
-}
-
 // Each member restarts once, including the leader, and nothing moves.
 func TestReturnGrace_RollingRestart(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {
@@ -235,19 +191,6 @@ func TestReturnGrace_RollingRestart(t *testing.T) {
 		f.pass(time.Minute)
 		require.Equal(f, before, f.owners())
 		require.Equal(f, 12+12, f.started())
-	})
-}
-
-// A member that cannot announce that it restarts ends nevertheless.
-func TestReturnGrace_Disconnected(t *testing.T) {
-	inFleet(t, 2, func(f *fleet) {
-		a := f.join("a", shard.WithReturnGrace(time.Minute))
-		f.requireServed(2*settle, map[string]int{"a": 2})
-		f.crash(a)
-		from := time.Now()
-		a.stop()
-		<-a.ended
-		require.Less(f, time.Since(from), bubble.Timeout)
 	})
 }
 
@@ -514,18 +457,6 @@ func TestSource_Func(t *testing.T) {
 		say(f.shards, nil)
 		f.pass(time.Minute + 2*settle)
 		require.Equal(f, map[string]int{"a": 6}, f.load())
-	})
-}
-
-// List copies its arguments.
-func TestSource_List(t *testing.T) {
-	inFleet(t, 2, func(f *fleet) {
-		names := slices.Clone(f.shards)
-		a, from := f.prepare("a"), shard.List(names...)
-		names[0] = "other"
-		a.run(from)
-		f.pass(2 * settle)
-		require.ElementsMatch(f, f.shards, slices.Collect(maps.Keys(f.owners())))
 	})
 }
 

@@ -168,27 +168,6 @@ func TestAdd_MarkerGone_AfterALostReply(t *testing.T) {
 	})
 }
 
-// If the addition was sent, its outcome is unknown. If not, it continues in the next session.
-func TestAdd_SessionEnds(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		a := counter(t, srv, "a")
-		add(t, a, 1)
-		srv.Intercept(adds, zktest.HoldReply(time.Minute))
-		outcome := make(chan error, 1)
-		go func() {
-			_, err := a.Add(t.Context(), 10)
-			outcome <- err
-		}()
-		synctest.Wait()
-		srv.Expire(srv.SessionOf("a"))
-		require.ErrorIs(t, <-outcome, zkrecipes.ErrUnknownOutcome)
-		require.Equal(t, "11", stored(t, srv, path))
-		srv.Expire(srv.SessionOf("a"))
-		require.EqualValues(t, 12, add(t, a, 1))
-		require.Len(t, srv.Children(path), 1, "the marker of the new session")
-	})
-}
-
 // The context ends while the answer is held back. The next addition starts from what was applied.
 func TestAdd_CallerGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
