@@ -264,14 +264,13 @@ func several() error {
 	}
 	var all [3]*child.Child
 	for i := range all {
-		if all[i], err = run(h, child.Command{}, "(setsid sleep 300 &); sleep 300 & sleep 300"); err != nil {
+		if all[i], err = run(h, child.Command{}, "(setsid sleep 300 &); sleep 300 & wait"); err != nil {
 			return err
 		}
-		if err := await(func() bool { return all[i].Left() >= 3 }); err != nil {
+		if err := await(func() bool { return all[i].Left() == 3 }); err != nil {
 			return fmt.Errorf("%d processes live: %w", all[i].Left(), err)
 		}
 	}
-	left := all[2].Left() // a shell may or may not replace itself
 	if err := all[0].Kill(); err != nil {
 		return err
 	}
@@ -285,8 +284,9 @@ func several() error {
 		<-c.Done()
 		c.Close()
 	}
-	if now := all[2].Left(); now != left {
-		return fmt.Errorf("%d of %d processes live of another command", now, left)
+	// The shell may have been starting the last of the three until now.
+	if err := await(func() bool { return all[2].Left() == 3 }); err != nil {
+		return fmt.Errorf("%d of 3 processes live of another command: %w", all[2].Left(), err)
 	}
 	if err := all[2].Kill(); err != nil {
 		return err
