@@ -70,7 +70,8 @@ func (s *story) play() error {
 		},
 		{
 			"anna is interrupted: it hands over one partition after the other, and nobody waits",
-			act(s.Interrupt, "anna"), []string{"ben", "dora"},
+			act(s.Interrupt, "anna"),
+			[]string{"ben", "dora"},
 		},
 	} {
 		s.Say(step.say)

@@ -61,11 +61,14 @@ func stays(ctx context.Context, _ *zkrecipes.Hold) error {
 	return ctx.Err()
 }
 
-func (b *benched) session() *conn.Session          { return must(b.client.Session(b.Context())) }
-func (b *benched) mutex(path string) *mutex.Mutex  { return must(mutex.New(b.client, path)) }
-func (b *benched) held() *zkrecipes.Hold           { return must(b.mutex("/held").Lock(b.Context())) }
-func (b *benched) barrier() *barrier.Barrier       { return must(barrier.New(b.client, "/barrier")) }
-func (b *benched) double() *barrier.Double         { return must(barrier.NewDouble(b.client, "/double", 2)) }
+func (b *benched) session() *conn.Session         { return must(b.client.Session(b.Context())) }
+func (b *benched) mutex(path string) *mutex.Mutex { return must(mutex.New(b.client, path)) }
+func (b *benched) held() *zkrecipes.Hold          { return must(b.mutex("/held").Lock(b.Context())) }
+
+func (b *benched) barrier() *barrier.Barrier { return must(barrier.New(b.client, "/barrier")) }
+
+func (b *benched) double() *barrier.Double { return must(barrier.NewDouble(b.client, "/double", 2)) }
+
 func (b *benched) latch() *barrier.Latch           { return must(barrier.NewLatch(b.client, "/latch", 2)) }
 func (b *benched) group() *group.Group             { return must(group.New(b.client, "/group")) }
 func (b *benched) discovery() *discovery.Discovery { return must(discovery.New(b.client, "/services")) }

@@ -52,7 +52,7 @@ func rooms(t *testing.T) map[string]*room {
 		if within(r.name, besides...) {
 			continue
 		}
-		for _, path := range strings.Fields(words[2]) {
+		for path := range strings.FieldsSeq(words[2]) {
 			if strings.HasPrefix(path, module) {
 				r.on = append(r.on, dirOf(path))
 			}
