@@ -95,6 +95,7 @@ func TestCause_ResultOfAnotherCall_IsOnlyPrinted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Run(t, zktest.InMemory())
 				calls := blocking(t, srv, bubble.Dial(t, srv, "a"))
+				synctest.Wait() // otherwise the node of the registration may be about to be read
 				srv.Stall(zktest.Label("a"), zktest.Both)
 				for call, f := range calls {
 					ctx, cancel := context.WithCancelCause(t.Context())

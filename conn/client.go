@@ -188,8 +188,8 @@ func (c *Client) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, error
 // any version. The client needs the admin permission. The ACL applies to this node only, not to its parent or its
 // children. In particular, whether a node may be deleted depends on its parent's ACL.
 //
-// If the reply to a SetACL with a version is lost, SetACL reads the node. If the ACL still has that version, the write
-// was not applied, and SetACL sends it again.
+// If the reply to a SetACL with a version is lost, SetACL reads the node. If the ACL still has that version,
+// SetACL sends the write again, because at most one copy can be applied.
 //
 // Errors: zk.ErrInvalidACL for an empty ACL, before sending any request, and for one the server rejects;
 // zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNoAuth or another server error, in which case nothing was written;
@@ -311,8 +311,8 @@ func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.Op
 }
 
 // Set replaces a node's data if the node has the given version; -1 matches any version. If the reply to a Set with a
-// version is lost, Set reads the node. If the node still has that version, the write was not applied, and Set sends it
-// again. (A node that has since been deleted and recreated may have that version, too.)
+// version is lost, Set reads the node. If the node still has that version, Set sends the write again, because at most
+// one copy can be applied. (A node that has since been deleted and recreated may have that version, too.)
 //
 // Data versions wrap, and reach -1 after 2^32 writes. To avoid leaving a node at -1, which other clients may do, a Set
 // with version -2 writes twice, in one transaction, and leaves 0. If you have read -1 and must not overwrite newer

@@ -31,10 +31,10 @@ func (s *Session) ID() int64 { return s.inner.ID() }
 func (s *Session) Timeout() time.Duration { return s.inner.Timeout() }
 
 // ValidUntil returns the time until which the session is proven to be alive; before then, no server removes the
-// session's ephemeral nodes. It advances as servers answer. It moves back while a server may be resuming the
-// session with a shorter timeout, and stays back if one has granted another timeout: a shorter one counts itself, and a
-// longer one enlarges the margin. Call ValidUntil again rather than keeping the result. The package documentation
-// describes what the proof depends on and what it does not cover.
+// session's ephemeral nodes. It advances as servers answer. It moves back while a server may be resuming the session
+// with a shorter timeout, and stays back if one has granted another timeout: from then on a shorter timeout is used
+// instead, and a longer one increases the margin. Call ValidUntil again rather than keeping the result. The package
+// documentation describes what the proof depends on and what it does not cover.
 func (s *Session) ValidUntil() time.Time { return s.inner.ValidUntil() }
 
 // Done returns a channel that is closed when the session ends.

@@ -55,11 +55,10 @@ func writeBalance(ctx context.Context, db *sql.DB, t zkrecipes.Token, balance in
 	})
 }
 
-// A store for database/sql that runs in the transaction of the access. Once bob has read, ann's write is refused with
-// [fence.ErrStale], and his is not.
+// A store for database/sql that runs in the transaction of the access.
 func Example_sql() {
 	ctx := context.Background()
-	db, err := sql.Open("pgx", "postgres://db.example.com/bank") // your driver here
+	db, err := sql.Open("fake", "") // your driver here
 	if err != nil {
 		panic(err)
 	}
@@ -74,4 +73,10 @@ func Example_sql() {
 	fmt.Println("bob writes:", writeBalance(ctx, db, bob, readByBob+5))
 	balance, err := readBalance(ctx, db, bob)
 	fmt.Println("balance:", balance, err)
+	// Output:
+	// ann reads 100 <nil>
+	// bob reads 100 <nil>
+	// ann writes: "balance": stale token 33: 34 has been seen
+	// bob writes: <nil>
+	// balance: 105 <nil>
 }

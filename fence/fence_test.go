@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/fence"
+	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
 func TestAdmit_RefusesTokensBelowTheHighest(t *testing.T) {
@@ -153,4 +154,33 @@ func TestAdmit_ConcurrentCallsNeverGoBackwards(t *testing.T) {
 			assert.False(t, found, "%+v, and then %+v", first, second)
 		})
 	}
+}
+
+// Sections read and write a set while their leases run out. The test counts the lost updates that the package comment
+// predicts for a fence that is checked only on the write.
+func TestAdmit_LostUpdatesWithAndWithoutTheRead(t *testing.T) {
+	admit := func(gate *fence.Gate) func(zkrecipes.Token) error {
+		return func(token zkrecipes.Token) error { return gate.Admit(t.Context(), "set", token) }
+	}
+	fenced := admit(fence.New(fence.NewMemory()))
+	sets := map[string]*check.Set{
+		"write alone": {OnAdd: admit(fence.New(fence.NewMemory()))},
+		"from read":   {OnRead: fenced, OnAdd: fenced},
+	}
+	lost := make(map[string]int)
+	for name, set := range sets {
+		for token := zkrecipes.Token(1); token < 500; token += 2 {
+			old, err := set.Read(token)
+			require.NoError(t, err)
+			next, err := set.Read(token + 1) // the lease of the old holder has run out
+			require.NoError(t, err)
+			if err := set.Add("old", token, old, fmt.Sprint(token)); err != nil {
+				require.ErrorIs(t, err, fence.ErrStale)
+			}
+			require.NoError(t, set.Add("next", token+1, next, fmt.Sprint(token+1)))
+		}
+		lost[name] = len(check.LostUpdates(set.Updates()))
+	}
+	assert.Equal(t, map[string]int{"write alone": 250, "from read": 0}, lost)
+	assert.Equal(t, 250, sets["from read"].Refused())
 }

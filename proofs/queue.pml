@@ -1,4 +1,4 @@
-/* A queue of contenders (C5 to C7 in docs/design.md; queue.go, wait.go, armed.go, place.go and shortcut.go in internal/znode).
+/* A queue of contenders (C5 to C7 in docs/design.md; queue.go, waiter.go, armed.go, place.go and shortcut.go in internal/znode).
 
    Contenders 0 and 1 belong to one client, contender 2 to another. Each wants the lock once. What a server sends arrives in the order of its
    transactions, and what a contender reads, it reads behind all earlier events. A fault is a lost connection, perhaps with a create that

@@ -70,7 +70,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	for i := range c.workers {
 		wg.Go(func() {
 			w := worker{config: c, id: c.name(i + 1), journal: journal, resource: shared}
-			errs[i] = w.run(ctx)
+			if err := w.run(ctx); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", w.id, err)
+			}
 		})
 	}
 	wg.Wait()

@@ -75,7 +75,8 @@ type creation struct {
 // find), before it sends the create again. A node it finds counts only if this session owns it or, with Lasting, nobody
 // does. The caller may give up at any time; its node is then removed in the background.
 //
-// Errors: ErrGone if part of what was created was deleted, or a node to delete was missing.
+// Errors: ErrGone if part of what was created was deleted, two copies of the create were applied, or a node to delete
+// was missing.
 //
 // Source: Curator's CreateBuilder with protection; its search trusts a lagging follower.
 func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent func()) (*Node, error) {
@@ -109,7 +110,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 				c.copies++
 			case len(n.Paths) == want.count():
 				return c.made(n)
-			default: // part of it has been deleted by hand
+			default: // part of it has been deleted by hand, or two copies were applied
 				return c.abandon(ErrGone)
 			}
 		case errors.Is(err, outcome.ErrNotDeleted):

@@ -38,7 +38,8 @@ type Node struct {
 type Observer interface {
 	// Deleting is called before the node is deleted.
 	Deleting()
-	// Deleted is called when the server has confirmed that this deletion succeeded.
+	// Deleted is called when the server has confirmed that the first delete that was sent succeeded. It is not called for
+	// one that had to be repeated.
 	Deleted()
 }
 

@@ -78,5 +78,6 @@ const prefix = "_c_"
 // Prefix returns the beginning of a node's name. The node is found again by the GUID in it.
 func Prefix(guid string) string { return prefix + guid + "-" }
 
-// ErrGone means that one of our nodes was deleted, by hand or with its parent.
+// ErrGone means that the caller must start again with another create, because one of its nodes was deleted, by hand or
+// with its parent, or is not the only copy.
 var ErrGone = errors.New("the node was deleted")

@@ -1,5 +1,6 @@
-// Package hold manages granted contenders: how they are granted (Give), the holds on them (Grant), how those end
-// (endHolds for a loss, letGo for a release), and the work done under a hold (body.go, run.go).
+// Package hold manages granted contenders: how they are granted (Give), the holds on them (Grant, nested.go), how those
+// end (endHolds for a loss, letGo for a release), the watch on the node (watch.go), and the work done under a hold
+// (body.go, run.go).
 package hold
 
 import (
@@ -74,8 +75,8 @@ type Turn struct {
 
 // Place is a contender's place in the queue.
 type Place interface {
-	// PassOn passes the place to the next waiter of the session. It is called after a release, when everything that the
-	// node guards has been answered and its deletion has been sent.
+	// PassOn passes the place to the waiter just behind, if that is of the same queue and session. It is called after a
+	// release, when everything that the node guards has been answered and its deletion has been sent.
 	PassOn()
 }
 

@@ -26,7 +26,7 @@ func (h *heard) Event(zk.Event) { *h = append(*h, "event") }
 func (h *heard) Over()                                        {}
 func (h *heard) Closing(_ func(...Request) bool, then func()) { then() }
 
-// alone is the owner of a session without a client.
+// alone stands in for the client of a session.
 type alone struct {
 	Client
 	log  func() // called after the session has come up

@@ -53,7 +53,7 @@ func (l *Lifetime) heartbeat(now time.Time) time.Time {
 		planned = now
 	}
 	l.nextHeartbeat = step.Next
-	c := l.connection
+	c, least := l.connection, l.upkeep.Least()
 	l.mu.Unlock()
 	notices.deliver()
 	for _, f := range step.Warn {
@@ -66,8 +66,8 @@ func (l *Lifetime) heartbeat(now time.Time) time.Time {
 		return now
 	}
 	if step.Drop {
-		c.Fail(link.Overdue(fmt.Errorf("no answer to a sync for %v: trying another server", link.Rounded(l.Timeout()/4)),
-			planned, now))
+		c.Fail(link.Overdue(fmt.Errorf("no answer to a sync for %v: trying another server", link.Rounded(least/4)), planned,
+			now))
 	}
 	if step.Sync {
 		l.client.Start(l.ctx, l.sendSync)

@@ -4,10 +4,11 @@
 //
 // These clocks decide about it, with T for the session timeout:
 //
-//   - Attempts to connect: T/6 each, but at least 1 s (Ensemble.ConnectTimeout).
+//   - Attempts to connect: T/6 each, but at least 1 s (Ensemble.ConnectTimeout); up to 2T/3
+//     after rounds in which all servers accepted the connection and did not answer (Ensemble.attemptLimit).
 //   - A ping: T/3 after the latest sync or write that was answered was sent (link).
 //   - The end of a connection: 2T/3 without a reply, an event or part of a long reply (link), or T/4 without an
-//     answer to a sync while there are holds or acquisitions (liveness.Step.Drop).
+//     answer to a sync while the session is retained, as by holds and acquisitions (liveness.Step.Drop).
 //   - The end of the holds: ValidUntil, computed from the answers (liveness.Proof).
 //   - The end of the session, besides the server's word: T after the latest answered request was sent
 //     (liveness.Step.Silent).
@@ -140,8 +141,9 @@ func (l *Lifetime) Timeout() time.Duration {
 
 // ValidUntil returns the time up to which the session is proven to be alive: until then no server has removed its
 // ephemeral nodes. It advances while servers answer. It moves back while a server may be resuming the session with a
-// shorter timeout, and stays back if one has granted another timeout: a shorter one counts itself, a longer one
-// enlarges the margin. The documentation of package conn explains what it depends on and does not cover.
+// shorter timeout, and stays back if one has granted another timeout: from then on a shorter timeout is used instead,
+// and a longer one increases the margin. The documentation of package conn explains what it depends on and does not
+// cover.
 func (l *Lifetime) ValidUntil() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

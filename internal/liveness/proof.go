@@ -1,6 +1,7 @@
 // Package liveness computes until when a session is proven to be alive: no server ends the session before ValidUntil
 // (contract C2 of docs/design.md). It also decides what keeps the proof fresh. It has no clock, no lock and no I/O. The
-// session queries it under its own lock, and does what is due.
+// session queries it under its own lock, and does what is due: package lifetime keeps the proof fresh (heartbeat.go) or
+// asks for one ahead of reads (freshen.go), and a grant waits for one (session.Prove).
 //
 // All times are readings of this process's monotonic clock. It may stand still while the machine is suspended, which no
 // proof covers.
@@ -21,7 +22,7 @@ import (
 // since report and request travel over the same connection, in order. Hence
 //
 //	served = when the latest request that the leader has served and answered was sent
-//	contact = when the latest request whose answer, from any server, had arrived by served - lag was sent
+//	contact = when the latest request was sent that any server had answered by served - lag
 //	valid until contact + T - margin
 //
 // T is the least timeout that was ever negotiated. The margin and the lag are those of the newest timeout, so a longer
@@ -190,7 +191,7 @@ func (p *Proof) ValidUntil() time.Time {
 	return soonest(p.contact.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))
 }
 
-// SilentUntil returns when the latest request that has been answered was sent a whole timeout ago.
+// SilentUntil returns the time that is a whole timeout after the latest answered request was sent.
 func (p *Proof) SilentUntil() time.Time { return p.heard.Add(p.timeout) }
 
 // Lasts reports whether the proof lasts until a contact made now can be proven, and for spare beyond that.

@@ -6,7 +6,7 @@ import "time"
 // It recomputes that each time, so querying it more often does no harm.
 type Upkeep struct {
 	Proof
-	retained int // by holds and acquisitions; while there is one, a sync is sent every beat
+	retained int // by holds, acquisitions and removals; while there is one, a sync is sent every beat
 	syncing  bool
 	lastSync time.Time
 	warnings map[*Warning]struct{} // nil until there is one

@@ -140,3 +140,33 @@ func roundOfTwo(t *testing.T, a, b *conn.Client) (ofA, ofB *barrier.Round) {
 	entries.Wait()
 	return ofA, ofB
 }
+
+// TestCauseIsNoAnswer_Reading: likewise while a read is unanswered. No barrier is down, and no value or member is
+// missing.
+func TestCauseIsNoAnswer_Reading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		a := bubble.Dial(t, srv, "a")
+		up, err := barrier.New(a, "/b")
+		require.NoError(t, err)
+		require.NoError(t, up.Set(t.Context()))
+		v, err := value.New(a, "/b", value.Text())
+		require.NoError(t, err)
+		g, err := group.New(a, "/b")
+		require.NoError(t, err)
+		for _, call := range []call{
+			{"barrier: wait", false, up.Wait},
+			{"value: get", false, func(ctx context.Context) (err error) { _, _, err = v.Get(ctx); return err }},
+			{"group: members", false, func(ctx context.Context) error { return second(g.Members(ctx)) }},
+		} {
+			var silent *zktest.Rule
+			err := call.ended(t, zk.ErrNoNode, func() {
+				reads := zktest.Match{Path: "^/b$", Times: -1, Where: func(r zktest.Request) bool { return r.Op != zktest.OpSync }}
+				silent = srv.Intercept(reads, zktest.Ignore())
+			})
+			silent.Remove()
+			require.ErrorContains(t, err, zk.ErrNoNode.Error(), call.name)
+			require.NotErrorIs(t, err, zk.ErrNoNode, call.name)
+		}
+	})
+}

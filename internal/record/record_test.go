@@ -459,7 +459,7 @@ func TestMarked_NodeDeletedAfterALostReply(t *testing.T) {
 	})
 }
 
-// TestMarked_CallerGoneOrClientClosed: another update has the turn. Nothing is sent, and no update waits forever.
+// TestMarked_CallerGoneOrClientClosed: another update is running. Nothing is sent, and no update waits forever.
 func TestMarked_CallerGoneOrClientClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		m := NewMarked(c, path, nil)

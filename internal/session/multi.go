@@ -150,7 +150,7 @@ func (s *Session) requests(ops []zkrecipes.Op) (requests []any, of []int, err er
 		if err != nil {
 			return nil, nil, failedOp(op, err)
 		}
-		for _, one := range versioned(r, op.Exact) {
+		for _, one := range aroundAny(r, op.Exact) {
 			requests, of = append(requests, one), append(of, i)
 		}
 	}
@@ -187,13 +187,13 @@ const (
 	beforeAny  = -2
 )
 
-// versioned returns the requests that implement one request of a transaction. A set over version -2 writes twice, so
+// aroundAny returns the requests that implement one request of a transaction. A set over version -2 writes twice, so
 // that no node is left with -1. Other clients do leave such nodes. If -1 is the version that was read, the write is
 // sent for any version, and the request after it in the transaction passes only if the version was -1, because then it
 // is now 0. If another client wrote first, the whole transaction fails.
 //
 // Source: ZooKeeper's PrepRequestProcessor.checkAndIncVersion, which never leaves -1 from 3.10 on (ZOOKEEPER-4743).
-func versioned(request any, exact bool) []any {
+func aroundAny(request any, exact bool) []any {
 	switch r := request.(type) {
 	case *zk.SetDataRequest:
 		switch {

@@ -37,7 +37,7 @@ import (
 //     whether the node exists. If it does, 2 to 4 still hold: its parent is the same one, and the predecessor does not
 //     return.
 //
-// An eager waiter looks early if its predecessor belongs to another session and has others ahead of it (see
+// An eager waiter looks early if its predecessor is not a sibling and has others ahead of it (see
 // Waiter.lookEarly): it watches the contender two ahead, and its own node. When that contender has left, it reads the
 // predecessor, which still holds, and the list, so it is armed before its predecessor leaves. What the early look adds:
 //
@@ -49,7 +49,7 @@ import (
 //      back, those at the head may remain when one in the middle gives up. Then the list shows the obstacles.
 //  11. The list and the read of the predecessor are in flight together, and only the list decides whether that is the
 //      contender to wait for. The order in which the server answers them does not matter: a deleted name does not recur
-//      (3). For the same reason, a waiter behind a contender of its own session reads that one concurrently with its
+//      (3). For the same reason, a waiter behind a sibling reads that one concurrently with its
 //      first list (Waiter.lookBesideList).
 //  12. The waiter's own node is read again along with the predecessor, as for every armed waiter, so both watches
 //      belong to one read, and it does no harm if a server has lost the first watch on it. The first watch shows
@@ -67,7 +67,7 @@ import (
 type obstacle struct {
 	path  string // path of the predecessor
 	alone bool   // the predecessor is the only obstacle, so its deletion grants the waiter
-	// Closed when the predecessor passes its place on, if it is a contender of this session; else nil.
+	// Closed when the predecessor passes its place on, if it is a sibling; else nil.
 	passedOn <-chan struct{}
 
 	// Path of the contender two ahead, if the waiter looks early when that leaves; else empty.
@@ -166,7 +166,7 @@ func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err erro
 	return false, nil
 }
 
-// lookBesideList reads the predecessor while the list is in flight, if it is a contender of this session. A list that
+// lookBesideList reads the predecessor while the list is in flight, if it is a sibling. A list that
 // waits for another one takes up to two round trips, so callers that arrive together would wait for three. A list that
 // was sent with the create takes one: its answer follows right behind.
 func (w *Waiter) lookBesideList() {

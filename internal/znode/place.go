@@ -28,7 +28,7 @@ import (
 //     guarded writes. A hold that was released without a connection passes nothing on either.
 //  6. If the deletion is refused, the next hold is valid nevertheless. Contenders behind it wait for the old node
 //     as well.
-//  7. A place may be handed over before the waiter looks (last), or while its list is in flight (glance). The waiter
+//  7. A place may be passed on before the waiter looks (last), or while its list is in flight (glance). The waiter
 //     takes it only if the list shows that contender, by its name: under a recreated parent, a contender of another
 //     client may have its number.
 //
@@ -37,7 +37,7 @@ type places struct {
 	mu sync.Mutex
 	// By contender name: closed when its place is passed on; nil until a waiter requests it.
 	passedOn map[string]chan struct{}
-	// The latest contender to hand its place over before a waiter had requested its channel.
+	// The latest contender to pass its place on before a waiter had requested its channel.
 	last Contender
 
 	names map[string]string // contender names by number
@@ -65,7 +65,7 @@ func (p *place) Deleting() {
 // Deleted is part of [ephemeral.Observer].
 func (p *place) Deleted() { p.shared.shortcut.vacate(p.contender[0], p.czxid, p.parentWatch) }
 
-// PassOn passes the place to the waiter of the session just behind.
+// PassOn passes the place to the sibling just behind.
 func (p *place) PassOn() { p.shared.places.passOn(p.contender[0], p.passedOn) }
 
 // alreadyPassedOn is the channel of a place that was passed on before a waiter requested it.
@@ -90,8 +90,8 @@ func (p *places) add(c Contender) {
 	}
 }
 
-// remove records that a contender is about to be deleted. It returns the channel to close when its place is handed
-// over, or nil if no waiter has requested it.
+// remove records that a contender is about to be deleted. It returns the channel to close when its place is passed
+// on, or nil if no waiter has requested it.
 func (p *places) remove(c Contender) (passedOn chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +112,7 @@ func (p *places) passOn(c Contender, passedOn chan struct{}) {
 	p.last = c
 }
 
-// find returns the channel of a contender of the session, or nil for others and for one that left without passing it
+// find returns the channel of a sibling, or nil for others and for one that left without passing it
 // on.
 func (p *places) find(name string) <-chan struct{} {
 	p.mu.Lock()
@@ -129,7 +129,7 @@ func (p *places) find(name string) <-chan struct{} {
 	return passedOn
 }
 
-// justAhead returns the name of the contender of this session that has the number before that of c. Callers learn of
+// justAhead returns the name of the sibling that has the number before that of c. Callers learn of
 // their contenders in any order, so it waits for that contender. If ctx is done or stop is closed first, it returns "".
 func (p *places) justAhead(ctx context.Context, c Contender, stop <-chan struct{}) string {
 	number := numberBefore(c.Key)

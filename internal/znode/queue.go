@@ -2,7 +2,8 @@
 // ephemeral sequential node under the parent of its queue, and the order of the sequence numbers is the order of the
 // queue. Each waiter waits for a contender ahead of it. When that contender has left, it is immediately the waiter's
 // turn if the event (armed.go) or the release (place.go) suffices to know so; otherwise the waiter lists the queue
-// again. A caller that joins needs no list if it follows a contender of its own session that was first (shortcut.go).
+// again. A caller that joins needs no list if it follows a sibling that was first (shortcut.go). Siblings are
+// contenders of one Queue in one session; those of another Queue on the same path are like those of other clients.
 // Every grant then passes hold.Give, which requires a proof of the session.
 //
 // A mutex, a read-write lock and an election are one queue each. A semaphore is two: the leases, and the door, a lock

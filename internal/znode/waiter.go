@@ -131,8 +131,9 @@ func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
 	return h, err
 }
 
-// leaveUnlessGranted removes the contender. It waits for the removal, so that nothing is left behind, unless ctx ends
-// first or the removal is not permitted; in those cases the removal continues in the background.
+// leaveUnlessGranted removes the contender. A watch on its predecessor remains until it fires. leaveUnlessGranted waits
+// for the removal, so that nothing is left behind, unless ctx ends first or the removal is not permitted; in those
+// cases the removal continues in the background.
 func (w *Waiter) leaveUnlessGranted() {
 	if w.granted {
 		return

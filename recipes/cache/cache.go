@@ -252,8 +252,9 @@ func (e Entry) Name() string { return e.Path[strings.LastIndexByte(e.Path, '/')+
 
 // View reports how fresh and how complete a cache is.
 type View struct {
-	// Freshness reports how up to date the cache is: it has everything that its server had at AsOf. AsOf is zero until the
-	// cache is complete for the first time, and Current is true only while the cache is complete.
+	// Freshness reports how up to date the cache is: it has everything that its server had at AsOf. AsOf is zero until
+	// the cache is complete for the first time, and Current is true only while the cache is complete and has not stopped
+	// with an error.
 	zkrecipes.Freshness
 	// Exists reports whether the root exists.
 	Exists bool

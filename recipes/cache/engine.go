@@ -30,7 +30,7 @@ type engine struct {
 	feed      *session.Feed // of the current session
 	connected bool
 	epoch     int       // counts connections
-	zxid      int64     // the latest that an answer has reported; set by noteZxid in request.go
+	zxid      int64     // the latest that an answer has reported; set by noteZxid in answer.go
 	behind    bool      // the server has not caught up to zxid, and requests must follow a sync
 	heard     time.Time // when the latest request that was answered and handled had been sent
 	asOf      instant

@@ -1171,3 +1171,19 @@ func TestTree_ServerWithoutSetWatches_RootThatIsThere_IsReadOnce(t *testing.T) {
 		require.Equal(t, 1, count.Hits())
 	})
 }
+
+// However long the server could set watches, the first recheck after it could not tries again.
+func TestTree_ServerSetsNoWatchesOnce_IsTriedAtTheNextRecheck(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		c := ready(t, open(t, srv, cache.Tree, cache.WithRecheck(time.Minute)))
+		time.Sleep(35*time.Minute + time.Second)
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches}, zktest.Fail(zktest.CodeUnimplemented))
+		srv.Cut(watcher)
+		time.Sleep(time.Second)
+		require.True(t, c.View().Current)
+		tried := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Proceed())
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, tried.Hits())
+	})
+}

@@ -5,9 +5,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 // Each word is a step: "+1" makes a part dirty, "-1" makes a part of round 1 clean, "5" handles an answer to a request
@@ -188,4 +192,18 @@ func TestWaiters_ShareASync(t *testing.T) {
 	ws.wakeAll(nil)
 	require.True(t, is(d))
 	require.False(t, is(e))
+}
+
+// TestView_Stopped_IsNotCurrent: the engine has its error a moment before it is down.
+func TestView_Stopped_IsNotCurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := Tree(bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a"), "/app")
+		require.NoError(t, err)
+		require.NoError(t, c.Ready(t.Context()))
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		require.True(t, c.view().Current)
+		c.engine.err = ErrTooMuch
+		require.False(t, c.view().Current)
+	})
 }

@@ -99,7 +99,7 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 		for _, opt := range []group.WatchOption{group.WithSettle(0, 0), group.WithSettle(time.Second, time.Millisecond)} {
 			v := watch(t, g, opt)
 			require.Empty(t, v.All())
-			require.ErrorContains(t, v.Err, "settle")
+			require.ErrorContains(t, v.Err(), "settle")
 		}
 		bubble.Clean(t, srv, "/app")
 	})
@@ -893,7 +893,7 @@ func TestWatch_Ends(t *testing.T) {
 		v := bubble.Watch(g.Watch(ctx, group.WithPayloads()))
 		stop()
 		synctest.Wait()
-		require.NoError(t, v.Err)
+		require.NoError(t, v.Err())
 		for _, err := range g.Watch(t.Context()) {
 			require.NoError(t, err)
 			break
@@ -901,10 +901,10 @@ func TestWatch_Ends(t *testing.T) {
 		v = watch(t, g)
 		require.NoError(t, c.Close())
 		synctest.Wait()
-		require.EqualError(t, v.Err, "watch "+path+": client closed")
-		require.ErrorIs(t, v.Err, zkrecipes.ErrClosed)
+		require.EqualError(t, v.Err(), "watch "+path+": client closed")
+		require.ErrorIs(t, v.Err(), zkrecipes.ErrClosed)
 		v = watch(t, g)
-		require.ErrorIs(t, v.Err, zkrecipes.ErrClosed)
+		require.ErrorIs(t, v.Err(), zkrecipes.ErrClosed)
 		_, err := g.Members(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
 		_, err = g.Join(t.Context(), "w", nil)
@@ -948,8 +948,8 @@ func TestWatch_SubClosed(t *testing.T) {
 		srv.Expire(srv.SessionOf("w"))
 		time.Sleep(bubble.Timeout)
 		synctest.Wait()
-		require.EqualError(t, v.Err, "watch "+path+": client closed")
-		require.ErrorIs(t, v.Err, zkrecipes.ErrClosed)
+		require.EqualError(t, v.Err(), "watch "+path+": client closed")
+		require.ErrorIs(t, v.Err(), zkrecipes.ErrClosed)
 	})
 }
 
@@ -959,7 +959,7 @@ func TestWatch_NotAllowed(t *testing.T) {
 		joined(t, srv, "a")
 		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.Fail(zktest.CodeNoAuth))
 		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
-		require.ErrorIs(t, v.Err, zk.ErrNoAuth)
+		require.ErrorIs(t, v.Err(), zk.ErrNoAuth)
 	})
 }
 

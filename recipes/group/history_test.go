@@ -160,7 +160,7 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	}
 	time.Sleep(6 * bubble.Timeout)
 	requireTrue(t, srv, told.All())
-	require.NoError(t, told.Err)
+	require.NoError(t, told.Err())
 	require.Greater(t, len(told.All()), 50)
 	last := told.Last()
 	require.True(t, last.Current)

@@ -995,3 +995,30 @@ func TestWithSettle_Default(t *testing.T) {
 		require.Equal(f, 12, f.started())
 	})
 }
+
+// List copies its arguments.
+func TestSource_List(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		names := slices.Clone(f.shards)
+		a, from := f.prepare("a"), shard.List(names...)
+		names[0] = "other"
+		a.run(from)
+		f.pass(2 * settle)
+		require.ElementsMatch(f, f.shards, slices.Collect(maps.Keys(f.owners())))
+	})
+}
+
+// No member can take over the shards, so the member stops when its time is over.
+func TestWithLeave_CutOff(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		a := f.join("a", shard.WithLeave(2*time.Second))
+		f.requireServed(2*settle, map[string]int{"a": 2})
+		f.crash(a)
+		a.stop()
+		f.pass(2 * time.Second)
+		require.Empty(f, f.load())
+		<-a.ended
+		require.ErrorIs(f, a.err, context.Canceled)
+		require.NotContains(f, f.log.text.String(), "cannot write", "it has ended, and nobody is to do anything")
+	})
+}

@@ -101,7 +101,10 @@ func (p *server) query(expr string, from, to time.Time) (model.Matrix, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", expr, err)
 	}
-	lines, _ := found.(model.Matrix) // as the answer to a range always is
+	lines, ok := found.(model.Matrix)
+	if !ok {
+		return nil, fmt.Errorf("%s: want a matrix, got %T", expr, found)
+	}
 	return lines, nil
 }
 

@@ -7,11 +7,11 @@ import (
 	"testing/synctest"
 )
 
-// Views has what a Watch has yielded.
+// Views collects what a Watch yields.
 type Views[T any] struct {
-	Err  error // the latest
 	mu   sync.Mutex
 	list []T
+	err  error
 }
 
 // Watch follows a Watch on another goroutine.
@@ -20,7 +20,7 @@ func Watch[T any](all iter.Seq2[T, error]) *Views[T] {
 	go func() {
 		for view, err := range all {
 			v.mu.Lock()
-			if v.Err = err; err == nil {
+			if v.err = err; err == nil {
 				v.list = append(v.list, view)
 			}
 			v.mu.Unlock()
@@ -36,6 +36,14 @@ func (v *Views[T]) All() []T {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return slices.Clone(v.list)
+}
+
+// Err returns the latest error, or nil if the latest view came without one.
+func (v *Views[T]) Err() error {
+	synctest.Wait()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.err
 }
 
 // Last returns the latest of All.

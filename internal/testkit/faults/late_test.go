@@ -109,10 +109,17 @@ func (b *benched) cached() *cache.Cache {
 
 var instance = discovery.Instance{Service: "orders", ID: "one", Address: "10.0.0.1", Port: 1}
 
-// direct lists calls that need no preparation. The calls of rwlock and of elections with the layout of a mutex share the
-// code of mutex.
+// direct lists calls that need no preparation. The calls of rwlock and of elections with the layout of a mutex share
+// the code of mutex.
 var direct = map[string]func(ctx context.Context, b *benched) error{
-	"Client.Get":      func(ctx context.Context, b *benched) error { _, _, err := b.client.Get(ctx, "/there"); return err },
+	"Client.Get": func(ctx context.Context, b *benched) error {
+		_, _, err := b.client.Get(ctx, "/there")
+		return err
+	},
+	"Client.Exists": func(ctx context.Context, b *benched) error {
+		_, _, err := b.client.Exists(ctx, "/there")
+		return err
+	},
 	"Client.Children": func(ctx context.Context, b *benched) error { return none(b.client.Children(ctx, "/there")) },
 	"Client.Sync":     func(ctx context.Context, b *benched) error { return b.client.Sync(ctx, "/there") },
 	"Client.Watch":    func(ctx context.Context, b *benched) error { return drain(b.client.Watch(ctx, "/there")) },
@@ -136,11 +143,13 @@ var direct = map[string]func(ctx context.Context, b *benched) error{
 
 	"Mutex.Lock":                 func(ctx context.Context, b *benched) error { return none(b.mutex("/free").Lock(ctx)) },
 	"Mutex.Lock, behind another": func(ctx context.Context, b *benched) error { return none(b.mutex(path).Lock(ctx)) },
-	"Mutex.TryLock":              func(ctx context.Context, b *benched) error { return none(b.mutex("/free").TryLock(ctx)) },
-	"Mutex.Do":                   func(ctx context.Context, b *benched) error { return b.mutex("/free").Do(ctx, stays) },
-	"Mutex.Run":                  func(ctx context.Context, b *benched) error { return b.mutex("/free").Run(ctx, stays) },
-	"Mutex.Queue":                func(ctx context.Context, b *benched) error { return none(b.mutex(path).Queue(ctx)) },
-	"Mutex.Revoke":               func(ctx context.Context, b *benched) error { return b.mutex(path).Revoke(ctx) },
+	"Mutex.TryLock": func(ctx context.Context, b *benched) error {
+		return none(b.mutex("/free").TryLock(ctx))
+	},
+	"Mutex.Do":     func(ctx context.Context, b *benched) error { return b.mutex("/free").Do(ctx, stays) },
+	"Mutex.Run":    func(ctx context.Context, b *benched) error { return b.mutex("/free").Run(ctx, stays) },
+	"Mutex.Queue":  func(ctx context.Context, b *benched) error { return none(b.mutex(path).Queue(ctx)) },
+	"Mutex.Revoke": func(ctx context.Context, b *benched) error { return b.mutex(path).Revoke(ctx) },
 	"RWLock.RDo": func(ctx context.Context, b *benched) error {
 		return must(rwlock.New(b.client, "/free")).RDo(ctx, stays)
 	},
@@ -335,10 +344,10 @@ var strikes = map[string]func(srv *zktest.Server){
 	},
 }
 
-// TestF44_ReturnsWithItsContext: the servers fall silent, or are lost, before each call and at each of its requests. The
-// call returns when its context is done, and not a nanosecond later, unless its documentation says so. The cause of the
-// context may be the answer to another call, as with an errgroup. It is no answer to this one: a barrier is not down, and
-// no value is missing, because of it.
+// TestF44_ReturnsWithItsContext: the servers fall silent, or are lost, before each call and at each of its requests.
+// The call returns when its context is done, and not a nanosecond later, unless its documentation says so. The cause of
+// the context may be the answer to another call, as with an errgroup. It is no answer to this one: a barrier is not
+// down, and no value is missing, because of it.
 func TestF44_ReturnsWithItsContext(t *testing.T) {
 	t.Parallel()
 	calls := maps.Clone(prepared)

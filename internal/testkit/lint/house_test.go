@@ -38,7 +38,7 @@ type room struct {
 // rooms returns the packages of the module that belong to the library, by directory.
 func rooms(t *testing.T) map[string]*room {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}}|{{.Doc}}|{{join .Imports " "}}`, "./...")
+	list := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}}|{{join .Imports " "}}|{{.Doc}}`, "./...")
 	list.Dir = "../../.."
 	output, err := list.Output()
 	require.NoError(t, err)
@@ -47,12 +47,12 @@ func rooms(t *testing.T) map[string]*room {
 	}
 	found := map[string]*room{}
 	for line := range strings.Lines(string(output)) {
-		words := strings.Split(strings.TrimSpace(line), "|")
-		r := &room{name: dirOf(words[0]), what: whatOf(words[0], words[1])}
+		words := strings.SplitN(strings.TrimSpace(line), "|", 3)
+		r := &room{name: dirOf(words[0]), what: whatOf(words[0], words[2])}
 		if within(r.name, besides...) {
 			continue
 		}
-		for path := range strings.FieldsSeq(words[2]) {
+		for path := range strings.FieldsSeq(words[1]) {
 			if strings.HasPrefix(path, module) {
 				r.on = append(r.on, dirOf(path))
 			}

@@ -1,0 +1,69 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/outcome"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// guard prevents a write from being applied twice.
+type guard struct {
+	version int32
+	of      func(zk.Stat) int32 // returns the version to compare
+	czxid   int64               // 0 means any node; then the version -1 means any
+}
+
+func dataVersion(now zk.Stat) int32 { return now.Version }
+
+// stands reports whether the write, if it was sent, was not applied to the node.
+func (g guard) stands(now zk.Stat) bool {
+	if g.version == -1 && g.czxid == 0 {
+		return false // it cannot be determined
+	}
+	return g.of(now) == g.version && (g.czxid == 0 || now.Czxid == g.czxid)
+}
+
+// versioned performs a write of about the given size in bytes.
+func versioned(
+	ctx context.Context, c *Client, op, path string, g guard, size int, write func(*session.Session) (zk.Stat, error),
+) (zk.Stat, error) {
+	var doubt error // that of an earlier try, which may have been applied, or may still be
+	var hangups session.Hangups
+	var repeats session.Repeats
+	for {
+		var stat zk.Stat
+		err := c.InSession(ctx, op, path, func(s *session.Session) (err error) {
+			stat, err = write(s)
+			return hangups.Judge(size, err)
+		})
+		switch {
+		case session.ReplyLost(err):
+			doubt = err
+		case doubt != nil && errors.Is(err, zk.ErrNoNode):
+			return stat, fmt.Errorf("%w: %w", errGone, doubt)
+		case doubt != nil && err != nil:
+			return stat, outcome.Undecided(doubt, err)
+		default:
+			return stat, err
+		}
+		// The sync makes the read newer than the write in question if that has reached the leader.
+		if syncErr := c.Sync(ctx, path); syncErr != nil {
+			return stat, outcome.Undecided(err, syncErr)
+		}
+		exists, now, readErr := c.Exists(ctx, path)
+		switch {
+		case readErr != nil:
+			return stat, outcome.Undecided(err, readErr)
+		case !exists:
+			return stat, fmt.Errorf("%w: %w", errGone, err)
+		case !g.stands(now):
+			return stat, err
+		}
+		_ = repeats.Pause(ctx, err) // the next try checks ctx
+	}
+}
