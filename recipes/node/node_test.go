@@ -161,6 +161,7 @@ func TestCost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
 		require.NoError(t, ready(t, keepOf(t, c, "1")).Close(t.Context())) // creates the parents
+		synctest.Wait()
 		const roundTrip = 10 * time.Millisecond
 		srv.SetLatency(roundTrip)
 		requests := bubble.Requests(srv)
