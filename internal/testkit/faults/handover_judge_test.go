@@ -39,8 +39,7 @@ type contender struct {
 //   - Tokens grow, and grants follow the queue (check.Order).
 //   - Nothing is left behind, and everyone was served (serveAll).
 func (r *relay) judge(all *tally) {
-	require.NoError(r.t, r.operator.Close())
-	r.requireNothingLeft()
+	r.requireNothingLeft(r.operator)
 	holds, err := r.rec.Holds()
 	require.NoError(r.t, err)
 	slices.SortFunc(holds, func(a, b check.Hold) int { return cmp.Compare(a.From, b.From) })

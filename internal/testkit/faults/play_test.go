@@ -134,8 +134,9 @@ func (p *play) tree() (list []string) {
 	return list
 }
 
-// requireNothingLeft checks U4 (leftovers) and U5 (watches). The bubble checks for leftover goroutines.
-func (p *play) requireNothingLeft() {
+// requireNothingLeft checks U4 (leftovers) and U5 (watches), and closes all clients: those of the actors, and others.
+// The bubble checks for leftover goroutines.
+func (p *play) requireNothingLeft(others ...*conn.Client) {
 	time.Sleep(3 * p.timeout)
 	synctest.Wait()
 	var list []string
@@ -147,6 +148,9 @@ func (p *play) requireNothingLeft() {
 	require.LessOrEqual(p.t, total, 4*len(p.actors), "watches, on %d paths", paths)
 	for _, a := range p.actors {
 		require.NoError(p.t, a.client.Close())
+	}
+	for _, c := range others {
+		require.NoError(p.t, c.Close())
 	}
 	time.Sleep(p.timeout + 2*tick) // lets sessions expire whose end the server did not receive
 	synctest.Wait()
