@@ -19,6 +19,7 @@ type contender struct {
 	path, label string
 	session     int64
 	born, gone  int64 // zxids; gone is 0 while the node exists
+	bornAt      time.Duration
 	goneAt      time.Duration
 	byHand      string // the fault that deleted it; empty if its own session did, or ended by itself
 	hold        *check.Hold
@@ -28,7 +29,9 @@ type contender struct {
 //
 //   - Ahead: when a contender is granted, no other is ahead of it, except readers ahead of a reader, and contenders
 //     of its own session whose holds are over.
-//   - Turn: if the contender was deleted by hand before the grant, none was ahead of it at some earlier moment.
+//   - Turn: if the contender was deleted by hand before the grant, none was ahead of it at some earlier moment, unless
+//     its client lost the watch that would have reported this. (Another waiter may have set the one on the predecessor
+//     again since then.)
 //   - Known: no hold begins on a contender that was deleted by hand before its client's connection came up, unless
 //     that client's server was behind.
 //   - Over: a hold is over before its contender is removed, by release or by the end of the session.
@@ -84,6 +87,7 @@ func (r *relay) sweep(holds []check.Hold) map[int64]*contender {
 				case !strings.HasPrefix(x.Path, path+"/"):
 				case x.Kind == zktest.ChangeCreate:
 					c := &contender{path: x.Path, label: log[0].Client, session: x.Owner, born: log[0].Zxid}
+					c.bornAt = log[0].Time.Sub(r.start)
 					contenders[c.born], byPath[c.path], there[c] = c, c, true
 				case x.Kind == zktest.ChangeDelete:
 					c := byPath[x.Path]
@@ -110,6 +114,11 @@ func (r *relay) sweep(holds []check.Hold) map[int64]*contender {
 	}
 	apply(-1)
 	for _, mine := range late {
+		if slices.ContainsFunc(r.unwatched[mine.label], func(at time.Duration) bool {
+			return mine.bornAt <= at && at <= mine.goneAt
+		}) {
+			continue
+		}
 		for _, c := range contenders {
 			require.False(r.t, c.gone > mine.gone && mine.waitsFor(c),
 				"turn: %v was granted at %v, and its node went before %s of %s, which was ahead of it",

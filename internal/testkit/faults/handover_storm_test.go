@@ -66,7 +66,7 @@ func (r *relay) loud() []fault {
 			func(s *storm, v *actor) func() { return s.stall(v, zktest.FromServer) }),
 		// If reading for a watch fails, the read is repeated no sooner than the recheck for lost events.
 		r.deafening("throttle", 1, 3*r.timeout, func(s *storm, v *actor) func() { return s.rule(v, zktest.Fail(throttled)) }),
-		r.deafening("lose watches", 1, 3*r.timeout, (*storm).loseWatches),
+		r.deafening("lose watches", 1, 3*r.timeout, r.loseWatches),
 		r.deafening("expire", 1, settled, r.expire),
 		r.deafening("restart", 1, settled, everyone(func(s *storm) func() { s.srv.Restart(); return nil })),
 		r.deafening("down", 1, settled, everyone(func(s *storm) func() { s.srv.Down(); return s.srv.Up })),
@@ -126,6 +126,11 @@ func (r *relay) expire(_ *storm, v *actor) func() {
 	r.killed[id] = "expire"
 	r.srv.Expire(id)
 	return nil
+}
+
+func (r *relay) loseWatches(s *storm, v *actor) func() {
+	r.unwatched[v.label] = append(r.unwatched[v.label], time.Since(r.start))
+	return s.loseWatches(v)
 }
 
 // lag makes one follower fall behind. Its clients are deaf, while the operator's own front keeps up.

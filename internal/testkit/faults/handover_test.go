@@ -116,6 +116,8 @@ type relay struct {
 	lagging  map[string][]span // when the server of a client was behind
 	injected map[string]int    // by fault
 
+	unwatched map[string][]time.Duration // when a client lost its watches
+
 	upMu sync.Mutex
 	up   map[zkrecipes.Token]time.Duration // when the client of a hold had connected, at the time the hold was made
 }
@@ -135,9 +137,9 @@ func newRelay(t *testing.T, c crowd, r *recipe, random *rand.Rand) *relay {
 	}
 	run := &relay{
 		crew: map[*actor][]*rand.Rand{}, killed: map[int64]string{}, deaf: map[string][]span{}, lagging: map[string][]span{},
-		injected: map[string]int{},
-		up:       map[zkrecipes.Token]time.Duration{},
-		marks:    make([]mark, 1), latency: latency, fronts: random.IntN(2) == 0,
+		injected: map[string]int{}, unwatched: map[string][]time.Duration{},
+		up:    map[zkrecipes.Token]time.Duration{},
+		marks: make([]mark, 1), latency: latency, fronts: random.IntN(2) == 0,
 	}
 	if run.fronts {
 		opts = append(opts, zktest.WithFronts(3))
