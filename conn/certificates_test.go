@@ -39,7 +39,8 @@ func newIdentity(t *testing.T) *identity {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		DNSNames: []string{"zk.example"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true,
+		BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
@@ -149,4 +150,46 @@ func TestTLS_BadFunctions(t *testing.T) {
 	_, err = conn.New("zk1",
 		conn.WithTLSFunc(func() (*tls.Config, error) { return nil, nil })) //nolint:nilnil // that is the fault
 	require.ErrorContains(t, err, "neither a configuration nor an error")
+}
+
+// TestTLS: the server is verified by the name or address in the connect string, and against the given roots.
+func TestTLS(t *testing.T) {
+	id := newIdentity(t)
+	srv := zktest.Run(t, zktest.WithTLS(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{id.own}}))
+	toServer := conn.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, srv.Addr())
+	})
+	trusting := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: id.roots}
+	for _, address := range []string{srv.Addr(), "zk.example:2281"} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		c, err := conn.Dial(ctx, address, conn.WithTLS(trusting), toServer, bubble.Silent)
+		require.NoError(t, err)
+		defer c.Close()
+		require.NoError(t, c.Sync(t.Context(), "/"))
+	}
+
+	// refused dials until the second attempt, when the first has failed, and returns the reason.
+	refused := func(config *tls.Config) error {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		dials := 0
+		_, err := conn.Dial(ctx, srv.Addr(), conn.WithTLS(config), bubble.Silent,
+			conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+				if dials++; dials > 1 {
+					cancel()
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return (&net.Dialer{}).DialContext(ctx, network, address)
+			}))
+		require.ErrorIs(t, err, context.Canceled)
+		return err
+	}
+	var unknown x509.UnknownAuthorityError
+	require.ErrorAs(t, refused(&tls.Config{MinVersion: tls.VersionTLS12}), &unknown)
+	wrongServer := trusting.Clone()
+	wrongServer.ServerName = "other.example"
+	var wrongName x509.HostnameError
+	require.ErrorAs(t, refused(wrongServer), &wrongName)
 }

@@ -2,14 +2,8 @@ package lifetime_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/binary"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"slices"
@@ -596,62 +590,4 @@ func TestLeanOnEvent(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestTLS(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"zk.example"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true,
-		BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	roots := x509.NewCertPool()
-	roots.AddCert(cert)
-
-	srv, err := zktest.Start(zktest.InMemory())
-	require.NoError(t, err)
-	t.Cleanup(srv.Close)
-	l, err := tls.Listen("tcp", "127.0.0.1:0",
-		&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
-	require.NoError(t, err)
-	go func() { _ = srv.Serve(l) }()
-	address := l.Addr().String()
-
-	c := trial.DialTo(t, address, conn.WithTLS(&tls.Config{RootCAs: roots}))
-	_, err = c.Create(t.Context(), "/a", nil, 0)
-	require.NoError(t, err)
-	require.True(t, srv.Exists("/a"))
-
-	byName := trial.DialTo(t, "zk.example:2281", conn.WithTLS(&tls.Config{RootCAs: roots}),
-		conn.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, address)
-		}))
-	require.NoError(t, byName.Sync(t.Context(), "/"), "the name in the connect string is verified")
-
-	// refused dials until the second attempt, when the first has failed, and returns the reason.
-	refused := func(config *tls.Config) error {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		dials := 0
-		_, err := conn.Dial(ctx, address, conn.WithTLS(config),
-			conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-				if dials++; dials > 1 {
-					cancel()
-					<-ctx.Done()
-					return nil, ctx.Err()
-				}
-				return (&net.Dialer{}).DialContext(ctx, network, address)
-			}))
-		require.ErrorIs(t, err, context.Canceled)
-		return err
-	}
-	var unknown x509.UnknownAuthorityError
-	require.ErrorAs(t, refused(&tls.Config{}), &unknown)
-	var wrongName x509.HostnameError
-	require.ErrorAs(t, refused(&tls.Config{RootCAs: roots, ServerName: "other.example"}), &wrongName)
 }
