@@ -186,6 +186,10 @@ func TestLease_ResumedWithAMuchLongerTimeout_IsProvenOrEnds(t *testing.T) {
 			losses := trial.OnLoss(t, s, false)
 			time.Sleep(10 * time.Minute)
 			require.Empty(t, losses.All())
+			srv.Stall(trial.Ours, zktest.Both)
+			time.Sleep(trial.Timeout / 2)
+			// A quarter of the least timeout decides, not of the newest.
+			require.ErrorContains(t, c.Status().LastError, "no answer to a sync for 2.5s")
 		})
 	})
 }
