@@ -188,8 +188,8 @@ func (c *Client) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, error
 // any version. The client needs the admin permission. The ACL applies to this node only, not to its parent or its
 // children. In particular, whether a node may be deleted depends on its parent's ACL.
 //
-// If the reply to a SetACL with a version is lost, SetACL reads the node. If the ACL still has that version,
-// SetACL sends the write again, because at most one copy can be applied.
+// If the reply to a SetACL with a version is lost, SetACL reads the node. If the ACL still has that version, SetACL
+// sends the write again, because at most one copy can be applied.
 //
 // Errors: zk.ErrInvalidACL for an empty ACL, before sending any request, and for one the server rejects;
 // zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNoAuth or another server error, in which case nothing was written;

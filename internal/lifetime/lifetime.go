@@ -4,8 +4,8 @@
 //
 // These clocks decide about it, with T for the session timeout:
 //
-//   - Attempts to connect: T/6 each, but at least 1 s (Ensemble.ConnectTimeout); up to 2T/3
-//     after rounds in which all servers accepted the connection and did not answer (Ensemble.attemptLimit).
+//   - Attempts to connect: T/6 each, but at least 1 s (Ensemble.ConnectTimeout); up to 2T/3 after rounds in which all
+//     servers accepted the connection and did not answer (Ensemble.attemptLimit).
 //   - A ping: T/3 after the latest sync or write that was answered was sent (link).
 //   - The end of a connection: 2T/3 without a reply, an event or part of a long reply (link), or T/4 without an
 //     answer to a sync while the session is retained, as by holds and acquisitions (liveness.Step.Drop).

@@ -67,8 +67,7 @@ func (s *Session) RecheckAfter() time.Duration {
 }
 
 // AwaitChange waits until one of at most three changes is reported, or the duration within has passed. It reports
-// whether there was a change. Callers that pass RecheckAfter
-// assume that an event was lost if there was no change.
+// whether there was a change. Callers that pass RecheckAfter assume that an event was lost if there was no change.
 //
 // Errors: the session's own; the cause of ctx.
 func (s *Session) AwaitChange(

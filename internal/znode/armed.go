@@ -37,9 +37,9 @@ import (
 //     whether the node exists. If it does, 2 to 4 still hold: its parent is the same one, and the predecessor does not
 //     return.
 //
-// An eager waiter looks early if its predecessor is not a sibling and has others ahead of it (see
-// Waiter.lookEarly): it watches the contender two ahead, and its own node. When that contender has left, it reads the
-// predecessor, which still holds, and the list, so it is armed before its predecessor leaves. What the early look adds:
+// An eager waiter looks early if its predecessor is not a sibling and has others ahead of it (see Waiter.lookEarly): it
+// watches the contender two ahead, and its own node. When that contender has left, it reads the predecessor, which
+// still holds, and the list, so it is armed before its predecessor leaves. What the early look adds:
 //
 //  9. The contender two ahead has left if the server says so and the waiter's own watch has not fired (4 and 5). If
 //     that contender cannot be read, the waiter waits for the predecessor. If it only changed, or the connection did,
@@ -166,9 +166,9 @@ func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err erro
 	return false, nil
 }
 
-// lookBesideList reads the predecessor while the list is in flight, if it is a sibling. A list that
-// waits for another one takes up to two round trips, so callers that arrive together would wait for three. A list that
-// was sent with the create takes one: its answer follows right behind.
+// lookBesideList reads the predecessor while the list is in flight, if it is a sibling. A list that waits for another
+// one takes up to two round trips, so callers that arrive together would wait for three. A list that was sent with the
+// create takes one: its answer follows right behind.
 func (w *Waiter) lookBesideList() {
 	l := w.listing
 	if l == nil || l.atOnce || !w.queue.arms || len(w.queue.kinds) > 1 {

@@ -112,8 +112,7 @@ func (p *places) passOn(c Contender, passedOn chan struct{}) {
 	p.last = c
 }
 
-// find returns the channel of a sibling, or nil for others and for one that left without passing it
-// on.
+// find returns the channel of a sibling, or nil for others and for one that left without passing it on.
 func (p *places) find(name string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,8 +128,8 @@ func (p *places) find(name string) <-chan struct{} {
 	return passedOn
 }
 
-// justAhead returns the name of the sibling that has the number before that of c. Callers learn of
-// their contenders in any order, so it waits for that contender. If ctx is done or stop is closed first, it returns "".
+// justAhead returns the name of the sibling that has the number before that of c. Callers learn of their contenders in
+// any order, so it waits for that contender. If ctx is done or stop is closed first, it returns "".
 func (p *places) justAhead(ctx context.Context, c Contender, stop <-chan struct{}) string {
 	number := numberBefore(c.Key)
 	if number == "" {

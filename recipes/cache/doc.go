@@ -11,8 +11,8 @@
 //
 // A node never goes back in time: once the cache has shown a state of it, it never shows an older one. If a
 // server lags behind one that answered before, the cache drops its answer and repeats the request behind a sync. The
-// cache also compares the transactions that created a node, so it can tell a node that was deleted and recreated from
-// one whose data was set.
+// cache also compares the transactions that created a node, so it can distinguish a node that was deleted and recreated
+// from one whose data was set.
 //
 // Once the nodes stop changing and the connection is stable, the cache equals the server's tree. If you can't wait for
 // that, [Cache.Sync] blocks until the cache has everything committed before the call, as far as ZooKeeper's leader

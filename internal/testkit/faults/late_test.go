@@ -346,8 +346,8 @@ var strikes = map[string]func(srv *zktest.Server){
 
 // TestF44_ReturnsWithItsContext: the servers fall silent, or are lost, before each call and at each of its requests.
 // The call returns when its context is done, and not a nanosecond later, unless its documentation says so. The cause of
-// the context may be the answer to another call, as with an errgroup. It is no answer to this one: a barrier is not
-// down, and no value is missing, because of it.
+// the context may be the error of another call, as with an errgroup. This call's error must not match it, because a
+// caller would conclude, for example, that a value is missing.
 func TestF44_ReturnsWithItsContext(t *testing.T) {
 	t.Parallel()
 	calls := maps.Clone(prepared)

@@ -431,7 +431,7 @@ func guardedHost(t *testing.T, scenario string) (h *exec.Cmd, tree []int, guard 
 	return h, tree, guard, said
 }
 
-// tells requires that the host prints want when its command has ended, and waits for the host to exit.
+// tells requires the host to print want once its command has ended, and waits until the host exits.
 func tells(t *testing.T, h *exec.Cmd, said *bufio.Scanner, want string) {
 	t.Helper()
 	require.True(t, said.Scan())
