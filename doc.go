@@ -72,11 +72,11 @@
 //
 // # What is guaranteed
 //
-// While [Hold.Err] returns nil, no other contender holds what the hold represents. A hold ends by itself before another
-// contender can be granted, because its deadline is proven by requests that the leader of the ensemble has answered,
-// rather than counted from the moment the connection was lost. As a result, the old holder learns of its loss before
-// the next grant even in a partition. A hold that has ended never comes back, and the next acquisition gets a larger
-// [Token].
+// While [Hold.Err] returns nil, no other contender holds what the hold represents, as long as nobody deletes nodes by
+// hand. A hold ends by itself before another contender can be granted, because its deadline is proven by requests that
+// the leader of the ensemble has answered, rather than counted from the moment the connection was lost. As a result,
+// the old holder learns of its loss before the next grant even in a partition. A hold that has ended never comes back,
+// and the next acquisition gets a larger [Token].
 //
 // # What is not guaranteed
 //

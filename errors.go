@@ -42,8 +42,8 @@ var (
 	// queue, and with it exclusion, can no longer be trusted. To reset the counter to zero, delete the parent once
 	// nobody uses it.
 	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node when it has no users")
-	// ErrForeignContender reports that the queue's parent has a child that looks like a contender of another library
-	// or recipe. The two would not wait for each other, so nothing is granted while that child exists.
+	// ErrForeignContender reports that the queue's parent has a child that looks like a contender of another library or
+	// recipe. The two would not wait for each other, so no call that lists the queue is granted while that child exists.
 	ErrForeignContender = errors.New("looks like a contender of another library or recipe")
 	// ErrUnsupportedServer reports that the server differs from ZooKeeper in a way that recipes depend on. See
 	// docs/compatibility.md.

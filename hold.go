@@ -13,10 +13,10 @@ import (
 // for all when it is released, its session ends, its deadline ([Hold.ValidUntil]) passes, its contender is deleted, or
 // the client is closed, whichever comes first. A Hold is safe for concurrent use.
 //
-// If [Hold.Err] returns nil, the servers had granted no other contender at the moment Err read the clock. No hold can
-// guarantee that this is still true a moment later, because the process may be paused between the check and a write. To
-// guard against that, use [Hold.Txn] for writes to ZooKeeper, and [Hold.Token] to let any other resource reject a stale
-// holder.
+// If [Hold.Err] returns nil, the servers had granted no other contender at the moment Err read the clock, unless
+// somebody deleted the contender by hand and this client has not heard of it yet. No hold can guarantee that this is
+// still true a moment later, because the process may be paused between the check and a write. To guard against that,
+// use [Hold.Txn] for writes to ZooKeeper, and [Hold.Token] to let any other resource reject a stale holder.
 //
 // To test code that takes a Hold, create one without a server with package zktest/fakehold.
 type Hold struct {
@@ -187,7 +187,8 @@ func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 // and with such a context Release returns nil without waiting. Release is idempotent, and you can call it again to
 // resume waiting for the deletion.
 //
-// If the session timed out locally, the next waiter is granted only after the servers expire it too.
+// If the session timed out locally, the next waiter is granted when the client has reconnected and ended that session,
+// or the servers have expired it.
 //
 // Errors: a [*LostError] if the hold had already been lost; context.Cause(ctx) if ctx is done before the deletion is
 // confirmed; the server's error if it does not permit the deletion, which is then retried in the background.

@@ -94,11 +94,11 @@
 // To see the deadline and the end of the session side by side, under faults you choose, open the playground at
 // https://zkrecipes.github.io/zkrecipes/, or run make playground in a clone.
 //
-// The client keeps a session proven only while it has holds. While servers answer within a fiftieth of the timeout, a
-// hold has more than 0.55 of the timeout left, or at least 0.3 if it is new, and a client takes up to an eighth to
-// reconnect. As a result, holds survive an outage of 0.45 of the timeout if the servers refuse connections during the
-// outage, and of 0.29 if packets are dropped. Because a large reply delays the answers behind it, a hold can run out
-// before they arrive, so read large lists with a separate client.
+// The client keeps a session proven only while it has holds, acquires, or removes nodes. While servers answer within a
+// fiftieth of the timeout, a hold has more than 0.55 of the timeout left, or at least 0.3 if it is new, and a client
+// takes up to an eighth to reconnect. As a result, holds survive an outage of 0.45 of the timeout if the servers refuse
+// connections during the outage, and of 0.29 if packets are dropped. Because a large reply delays the answers behind
+// it, a hold can run out before they arrive, so read large lists with a separate client.
 //
 // When the deadline passes, all of the client's holds end before the first of them is logged, traced and removed.
 // Ending 1,000 holds takes about 5 ms of processor time, so even the 20,000 or so that a session may have (see

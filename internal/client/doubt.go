@@ -20,15 +20,16 @@ type guard struct {
 
 func dataVersion(now zk.Stat) int32 { return now.Version }
 
-// stands reports whether the write, if it was sent, was not applied to the node.
-func (g guard) stands(now zk.Stat) bool {
+// unapplied reports whether the write, if it was sent, was not applied to the node.
+func (g guard) unapplied(now zk.Stat) bool {
 	if g.version == -1 && g.czxid == 0 {
 		return false // it cannot be determined
 	}
 	return g.of(now) == g.version && (g.czxid == 0 || now.Czxid == g.czxid)
 }
 
-// versioned performs a write of about the given size in bytes.
+// versioned performs a write of about the given size in bytes: those of Client.Set, SetACL and Delete. Package record
+// settles the writes of values, limits and counters.
 func versioned(
 	ctx context.Context, c *Client, op, path string, g guard, size int, write func(*session.Session) (zk.Stat, error),
 ) (zk.Stat, error) {
@@ -61,7 +62,7 @@ func versioned(
 			return stat, outcome.Undecided(err, readErr)
 		case !exists:
 			return stat, fmt.Errorf("%w: %w", errGone, err)
-		case !g.stands(now):
+		case !g.unapplied(now):
 			return stat, err
 		}
 		_ = repeats.Pause(ctx, err) // the next try checks ctx

@@ -148,7 +148,7 @@ func (c *creation) made(n *Node) (*Node, error) {
 	c.session.Used(c.parents)
 	n.Kind = c.want.Kind
 	if c.copies > 0 {
-		n.guid = c.guid
+		n.lateGUID = c.guid
 	}
 	return n, nil
 }

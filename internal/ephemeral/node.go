@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Node is one of our nodes. It ends no later than its session. Nodes created in one transaction are a single Node,
-// because they share the czxid and each is useless without the others.
+// Node is one of our nodes. Unless its Parent is Lasting, it ends no later than its session. Nodes created in one
+// transaction are a single Node, because they share the czxid and each is useless without the others.
 type Node struct {
 	Parent   *Parent
 	Session  *session.Session
@@ -24,8 +24,8 @@ type Node struct {
 	Czxid    int64
 	Observer Observer // may be nil
 
-	one  [1]string // memory for Paths
-	guid string    // set if several copies of its create were sent
+	one      [1]string // memory for Paths
+	lateGUID string    // set if an earlier copy of its create may still arrive
 
 	once    sync.Once     // guards the removal
 	settled chan struct{} // closed when the removal is complete or refused, or the session has ended
@@ -53,7 +53,7 @@ func (p *Parent) newNode(s *session.Session, paths []string, zxid int64) *Node {
 
 // IsCopy reports whether a copy of the node's own create created the node with that name.
 func (n *Node) IsCopy(name string) bool {
-	return n.guid != "" && strings.HasPrefix(name, Prefix(n.guid))
+	return n.lateGUID != "" && strings.HasPrefix(name, Prefix(n.lateGUID))
 }
 
 // RequireExists returns ErrGone if one of the paths does not exist.
@@ -86,7 +86,7 @@ func (n *Node) Remove() (sent bool) {
 			n.Observer.Deleting()
 		}
 		n.Session.BeginRetention()
-		sent = len(n.Paths) == 1 && n.guid == "" && n.Session.StartDelete(n.Paths[0], -1, n.answered)
+		sent = len(n.Paths) == 1 && n.lateGUID == "" && n.Session.StartDelete(n.Paths[0], -1, n.answered)
 		if !sent {
 			n.Session.EndRetention()
 			n.keepRemoving()
@@ -119,8 +119,8 @@ func (n *Node) keepRemoving() {
 			}
 			return err
 		})
-		if n.guid != "" {
-			n.Parent.sweep(ctx, n.Session, n.guid)
+		if n.lateGUID != "" {
+			n.Parent.sweep(ctx, n.Session, n.lateGUID)
 		}
 	}) {
 		// The client is closed, and its session with it.
@@ -151,7 +151,7 @@ func (n *Node) removed() {
 // Removed records that a transaction has deleted the node.
 func (n *Node) Removed() {
 	n.once.Do(func() {
-		if n.guid == "" {
+		if n.lateGUID == "" {
 			close(n.settled)
 		} else {
 			n.keepRemoving() // see sweep

@@ -66,11 +66,11 @@ type Turn struct {
 	Node   *ephemeral.Node
 	Token  zkrecipes.Token
 	Config recipe.Config
-	// Watch is the waiter's watch on the node, if it has one; the grant takes it over. Otherwise Since fires on a
-	// connection newer than the one that showed the node. With neither, as in Queue.AcquireBy, the grant does not
-	// depend on whether the node still exists.
-	Watch, Since *session.Watch
-	Place        Place // nil if there is none to pass on
+	// Watch is the waiter's watch on the node, if it has one; the grant takes it over. Otherwise Reconnected fires on a
+	// connection newer than the one that showed the node. With neither, as in Queue.AcquireBy, the grant does not depend
+	// on whether the node still exists.
+	Watch, Reconnected *session.Watch
+	Place              Place // nil if there is none to pass on
 }
 
 // Place is a contender's place in the queue.
@@ -80,16 +80,16 @@ type Place interface {
 	PassOn()
 }
 
-// isInDoubt reports whether the node may have been deleted unnoticed since the waiter's turn came.
-func (t *Turn) isInDoubt() bool {
+// mayBeGone reports whether the node may have been deleted unnoticed since the waiter's turn came.
+func (t *Turn) mayBeGone() bool {
 	if t.Watch != nil {
 		return t.Watch.HasFired()
 	}
-	return t.Since.HasFired()
+	return t.Reconnected.HasFired()
 }
 
 // isUnwatched reports whether no event would report a deletion of the node from now on.
-func (t *Turn) isUnwatched() bool { return t.Watch == nil && t.Since != nil }
+func (t *Turn) isUnwatched() bool { return t.Watch == nil && t.Reconnected != nil }
 
 // confirm checks that the node still exists, and watches it. The answer is as recent as the leader's state when confirm
 // was called, even if another server gives it. It uses exists, which needs no read permission before 3.8.4 and 3.9.2.
@@ -166,7 +166,7 @@ func (g *Grant) proveAndRegister(ctx context.Context, turn *Turn) error {
 		if err != nil {
 			return err
 		}
-		if turn.isInDoubt() || waited && turn.isUnwatched() {
+		if turn.mayBeGone() || waited && turn.isUnwatched() {
 			if err := turn.confirm(ctx); err != nil {
 				return err
 			}

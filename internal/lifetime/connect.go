@@ -32,7 +32,7 @@ func (l *Lifetime) tryServers() {
 	unanimous, tried, unanswered := true, 0, 0
 	for server := range l.client.Servers(l.ctx) {
 		err := l.serve(server)
-		if err != nil && !l.Ended() { // otherwise the end is the reason
+		if err != nil && !l.Ending() { // otherwise the end is the reason
 			l.client.Failed(server.String(), err)
 		}
 		if l.pauses.none() {
@@ -62,7 +62,7 @@ func (l *Lifetime) tryServers() {
 // The same server therefore gets one more attempt immediately: by then the mechanism has discarded what was refused.
 func (l *Lifetime) serve(server Server) error {
 	err := l.attempt(server, false)
-	if errors.Is(err, errStale) && !l.Ended() {
+	if errors.Is(err, errStale) && !l.Ending() {
 		err = l.attempt(server, true)
 	}
 	return err
@@ -71,7 +71,7 @@ func (l *Lifetime) serve(server Server) error {
 func (l *Lifetime) attempt(server Server, again bool) error {
 	a := &attempt{server: server, began: time.Now(), limit: l.ensemble.attemptLimit()}
 	err := l.connect(server, again, a)
-	if err != nil && !l.Ended() { // otherwise the client gave it up
+	if err != nil && !l.Ending() { // otherwise the client gave it up
 		l.traceConnect(a, err)
 	}
 	if err != nil && a.reached && time.Since(a.began) >= a.limit {

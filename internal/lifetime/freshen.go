@@ -25,7 +25,7 @@ func (l *Lifetime) ProvePause() time.Duration {
 // one.
 func (l *Lifetime) Freshen() {
 	l.mu.Lock()
-	c, doubtful := l.connection, l.upkeep.Doubtful()
+	c, doubtful := l.connection, l.upkeep.ResumptionUnproven()
 	if l.freshening == c || !l.upkeep.Freshen(time.Now()) {
 		l.mu.Unlock()
 		return
@@ -45,11 +45,11 @@ func (l *Lifetime) Freshen() {
 	l.SendNow(l.ctx, nil, []Request{r})
 }
 
-// Doubtful reports whether only a write can prove that the connection resumed the session.
-func (l *Lifetime) Doubtful() bool {
+// ResumptionUnproven is that of the proof: a write proves the resumption immediately, a sync only a lag later.
+func (l *Lifetime) ResumptionUnproven() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.upkeep.Doubtful()
+	return l.upkeep.ResumptionUnproven()
 }
 
 // Hears reports whether a server has answered a request sent within the last session timeout.

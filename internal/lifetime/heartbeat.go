@@ -112,10 +112,10 @@ func (l *Lifetime) sendSync(ctx context.Context) {
 	l.Send(ctx, nil, requests)
 }
 
-// wantsBarrier reports whether there is a hold, and no write has yet confirmed that the connection resumed the session.
-// The caller holds mu.
+// wantsBarrier reports whether there is a hold, and it is not proven yet that the connection resumed the session. The
+// caller holds mu.
 func (l *Lifetime) wantsBarrier() bool {
-	return len(l.callbacks) > 0 && l.upkeep.Doubtful() && l.confirming != l.connection
+	return len(l.callbacks) > 0 && l.upkeep.ResumptionUnproven() && l.confirming != l.connection
 }
 
 // barrierRefused makes another barrier due on the connection.

@@ -7,11 +7,12 @@
 //   - Attempts to connect: T/6 each, but at least 1 s (Ensemble.ConnectTimeout); up to 2T/3 after rounds in which all
 //     servers accepted the connection and did not answer (Ensemble.attemptLimit).
 //   - A ping: T/3 after the latest sync or write that was answered was sent (link).
-//   - The end of a connection: 2T/3 without a reply, an event or part of a long reply (link), or T/4 without an
-//     answer to a sync while the session is retained, as by holds and acquisitions (liveness.Step.Drop).
+//   - The end of a connection: 2T/3 without a reply, an event or part of a long reply, or T/2 in which nothing but
+//     events arrived (link); or T/4 without an answer to a sync while the session is retained, as by holds and
+//     acquisitions (liveness.Step.Drop).
 //   - The end of the holds: ValidUntil, computed from the answers (liveness.Proof).
-//   - The end of the session, besides the server's word: T after the latest answered request was sent
-//     (liveness.Step.Silent).
+//   - The end of the session, besides the server's word: T after the latest answered request was sent, or part of a
+//     long reply has arrived (liveness.Step.Silent).
 //
 // An event passes from link.Connection.read through linkOwner.Event to Listener.Event, which is onEvent of package
 // session, and fires a session.Watch.
@@ -150,7 +151,7 @@ func (l *Lifetime) ValidUntil() time.Time {
 	// The time of the loss counts only once all loss callbacks have returned: a caller that checks earlier would mistake
 	// it for a deadline that has passed.
 	until := l.upkeep.ValidUntil()
-	if l.over() && l.lost.At.Before(until) {
+	if l.ended() && l.lost.At.Before(until) {
 		return l.lost.At
 	}
 	return until
@@ -195,8 +196,8 @@ func (l *Lifetime) Live() bool {
 // Context returns a context that is canceled when the session ends.
 func (l *Lifetime) Context() context.Context { return l.ctx }
 
-// Ended reports whether the session has ended. Done may still be open then, while the loss is being reported.
-func (l *Lifetime) Ended() bool {
+// Ending reports whether the session is ending or has ended: Done is closed once its holds have ended.
+func (l *Lifetime) Ending() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost != nil

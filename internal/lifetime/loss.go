@@ -26,8 +26,8 @@ func lost(reason zkrecipes.LossReason, at time.Time, err error) *zkrecipes.LostE
 // f must only do what has to be done by the deadline, because many others may be waiting behind it. The function that
 // it returns, unless nil, is called when all callbacks of this loss have returned.
 //
-// Both are called on a goroutine of the session and must not block. Both have returned for all callbacks of a session
-// before the client opens the next session.
+// Both must not block: they are called on whichever goroutine notices the loss, which may be that of a caller whose
+// request fails. Both have returned for all callbacks of a session before the client opens the next session.
 func (l *Lifetime) OnLoss(onSuspend bool, f func(*zkrecipes.LostError) (afterwards func())) (stop func(), ok bool) {
 	callback := &lossCallback{onSuspend, f}
 	l.mu.Lock()
@@ -46,7 +46,8 @@ func (l *Lifetime) OnLoss(onSuspend bool, f func(*zkrecipes.LostError) (afterwar
 }
 
 // collectIfDue collects all callbacks if the proof has run out by now. The heartbeat calls it, and so does every answer
-// before it counts. The caller holds mu.
+// before it counts. A hold that is used does not wait for that: it checks the clock (Hold.endIfDue). The caller holds
+// mu.
 func (l *Lifetime) collectIfDue(now time.Time) lossNotices {
 	until := l.upkeep.ValidUntil()
 	if len(l.callbacks) == 0 || now.Before(until) {
@@ -130,7 +131,7 @@ func (d lossNotices) deliver() {
 	}
 	l.mu.Lock()
 	l.delivering--
-	over, c, granted, last := l.over(), l.connection, l.id != 0, l.report(nil)
+	over, c, granted, last := l.ended(), l.connection, l.id != 0, l.report(nil)
 	l.mu.Unlock()
 	if !over {
 		return
@@ -160,6 +161,6 @@ func (l *Lifetime) closeOn(c *link.Connection) {
 	l.listener.Closing(ask, end)
 }
 
-// over reports whether the session has ended and all callbacks have returned; no callback is added after that. The
+// ended reports whether the session has ended and all callbacks have returned; no callback is added after that. The
 // caller holds mu.
-func (l *Lifetime) over() bool { return l.lost != nil && l.delivering == 0 }
+func (l *Lifetime) ended() bool { return l.lost != nil && l.delivering == 0 }

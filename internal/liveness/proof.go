@@ -35,6 +35,7 @@ import (
 // answer for a resumed session does not. The leader touches the session when it grants it, but it may have been
 // replaced without knowing it. It then continues to answer for up to a tick and a half, while its successor counts from
 // its own start. A write that is answered afterwards shows that no successor had started when the session was touched.
+// So does a sync that is sent a lag later.
 //
 // A server that resumes a session may grant a different timeout, if it is configured differently. The leader applies
 // that from then on, even if it is shorter, whether or not its answer arrives. The next leader returns to the timeout
@@ -141,7 +142,8 @@ func (p *Proof) grantNeeds() time.Duration {
 	return max(p.least/16, min(p.lag+p.least/16, p.freshest()-p.least/8))
 }
 
-// Answered records that a request was sent at sent and answered at at, and which witness vouches for the answer.
+// Answered records that a request was sent at sent and answered at at, and which witness vouches for the answer. Errors
+// that do not come from applying the request are not recorded, since a server that is cut off may return them.
 func (p *Proof) Answered(sent, at time.Time, by Witness) {
 	p.heard = latest(p.heard, sent)
 	if by >= Leader {
@@ -182,9 +184,9 @@ func (p *Proof) confirm(served time.Time) {
 // always is one.
 func (p *Proof) ripe() time.Time { return p.contacts[0].answered.Add(p.lag) }
 
-// Doubtful reports whether the latest connect answer is not proven yet. A write proves it immediately, a sync one lag
-// later.
-func (p *Proof) Doubtful() bool { return p.resumeAnswered.After(p.contact) }
+// ResumptionUnproven reports whether the latest connect answer is not proven yet. A write proves it immediately, a sync
+// one lag later.
+func (p *Proof) ResumptionUnproven() bool { return p.resumeAnswered.After(p.contact) }
 
 // ValidUntil returns the time up to which the session is proven; zero before the first connect answer.
 func (p *Proof) ValidUntil() time.Time {
@@ -235,7 +237,7 @@ func latest(a, b time.Time) time.Time {
 type Terms struct {
 	Tick         time.Duration // that of the ensemble; 0 if unknown
 	LeastTimeout time.Duration // the least that a server may grant; 0 means the least that one has granted
-	// The fraction of the session timeout that is subtracted from every deadline.
+	// The fraction of the session timeout that is subtracted from every deadline; conn.WithSafetyMargin has the default.
 	Margin float64
 }
 

@@ -422,9 +422,9 @@ func TestProof_WriteFromBeforeTheResumption_DoesNotConfirmIt(t *testing.T) {
 	p.connected(at(0), at(0.01), 8*time.Second, 2*time.Second, 0)
 	p.connected(at(5), at(5.01), 8*time.Second, 2*time.Second, 0)
 	p.Answered(at(4.9), at(5.02), Quorum)
-	require.True(t, p.Doubtful())
+	require.True(t, p.ResumptionUnproven())
 	p.Answered(at(5), at(5.03), Quorum)
-	require.False(t, p.Doubtful())
+	require.False(t, p.ResumptionUnproven())
 	require.Equal(t, at(13), p.ValidUntil())
 }
 

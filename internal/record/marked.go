@@ -58,7 +58,8 @@ func (m *Marked) lock(ctx context.Context) (unlock func(), err error) {
 // next again. Update returns what it wrote.
 //
 // Errors: those of next, in which case nothing was written; ErrUnknownOutcome if the session or ctx ended before the
-// outcome was known; otherwise the server's error, in which case nothing was written.
+// outcome was known, or the node or the marker was deleted by hand, or a server failed to apply it; otherwise the
+// server's error, in which case nothing was written.
 func (m *Marked) Update(ctx context.Context, next func(data []byte) ([]byte, error)) (updated []byte, err error) {
 	unlock, err := m.lock(ctx)
 	if err != nil {

@@ -72,8 +72,9 @@ func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 // fate determines the fate of w from what the node holds now.
 //
 // If the node has the version to be replaced, no copy was applied. If exactly one write followed that version, with
-// different data, the copies were refused. Otherwise the outcome is undecided. That includes a missing node: a copy may
-// have created it, and another client may have deleted it since.
+// different data, the copies were refused. If the write is idempotent and the node holds its data, it counts as
+// applied, whoever wrote them. Otherwise the outcome is undecided. That includes a missing node: a copy may have
+// created it, and another client may have deleted it since.
 //
 // No read is too old for that: a session never reads anything older than what it has already read, and neither does the
 // next session.

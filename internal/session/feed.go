@@ -16,7 +16,8 @@ import (
 // anything later.
 //
 // A feed is for a reader that watches many nodes. Such a reader needs neither a channel nor an entry for each watch,
-// because it keeps track of its watches itself. When a connection comes up, none of the watches set before it remain.
+// because it keeps track of its watches itself. The queue has no bound, so the reader must take the news promptly, and
+// do anything slow elsewhere. When a connection comes up, none of the watches set before it remain.
 type Feed struct {
 	session *Session
 	path    string
@@ -121,7 +122,7 @@ func (f *Feed) LookAgain() time.Duration { return f.session.LookAgain() }
 // IsDown reports whether the connection or the session is gone, even if the reader has not taken that news yet, or
 // whether no server has answered for the session timeout; see [Age.Current].
 func (f *Feed) IsDown() bool {
-	if f.session.Ended() || !f.session.Hears() {
+	if f.session.Ending() || !f.session.Hears() {
 		return true
 	}
 	f.mu.Lock()

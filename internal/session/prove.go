@@ -29,10 +29,10 @@ func (s *Session) Prove(ctx context.Context) error {
 	}
 }
 
-// askLeader sends whatever prolongs the proof soonest: a barrier if the session was resumed and no write has confirmed
-// that, otherwise a sync.
+// askLeader sends whatever prolongs the proof soonest: a barrier if the session was resumed and that is not proven yet,
+// otherwise a sync.
 func (s *Session) askLeader(ctx context.Context) error {
-	if s.Doubtful() {
+	if s.ResumptionUnproven() {
 		return s.Barrier(ctx)
 	}
 	return s.Sync(ctx, "/")

@@ -23,7 +23,7 @@ type Client interface {
 	Root(at paths.Chroot) zkrecipes.Root
 }
 
-// Session is one ZooKeeper session: alive with proof, then dead forever. An operation issued on it runs in it or
+// Session is one ZooKeeper session. Once it has ended, it never comes back. An operation issued on it runs in it or
 // fails; nothing that belongs to it ever runs in a later session. A Session is safe for concurrent use, and its paths
 // are those of the client it came from.
 //

@@ -65,8 +65,10 @@ import (
 
 // obstacle is what a waiter waits for.
 type obstacle struct {
-	path  string // path of the predecessor
-	alone bool   // the predecessor is the only obstacle, so its deletion grants the waiter
+	path string // path of the predecessor
+	// Whether the deletion of the predecessor grants the waiter, because it is the only obstacle. Others may be ahead of
+	// it: a reader waits for one writer, whatever is ahead of that.
+	decides bool
 	// Closed when the predecessor passes its place on, if it is a sibling; else nil.
 	passedOn <-chan struct{}
 
@@ -87,17 +89,17 @@ type glance struct {
 // considers what is ahead, so at the place of the predecessor it shows whether another contender is an obstacle.
 func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) obstacle {
 	q := w.queue
-	ahead, alone := rule(queue, predecessor)
+	ahead, only := rule(queue, predecessor)
 	afterWriter := queue[me].Kind == Write && queue[predecessor].Writes() // it may leave a reader at its place
-	o := obstacle{path: q.Child(queue[predecessor].Name), alone: q.arms && alone && !afterWriter}
+	o := obstacle{path: q.Child(queue[predecessor].Name), decides: q.arms && only && !afterWriter}
 	// With several kinds, a predecessor that was granted may have others ahead. A queue that is not armed has no places.
-	if o.alone || len(q.kinds) == 1 {
+	if o.decides || len(q.kinds) == 1 {
 		o.passedOn = w.shared.places.find(queue[predecessor].Name)
 		if seen := w.glance; seen != nil && seen.path == o.path { // it may have left since then
 			o.passedOn = seen.passedOn
 		}
 	}
-	if w.shared.sections.looksEarly(q.handOver) && !alone && o.passedOn == nil {
+	if w.shared.sections.looksEarly(q.handOver) && !only && o.passedOn == nil {
 		o.ahead = q.Child(queue[ahead].Name)
 		_, o.third = rule(queue, ahead)
 	}
@@ -113,7 +115,7 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 	for {
 		ahead, err := w.look(ctx, o)
 		if errors.Is(err, zk.ErrNoNode) {
-			return (o.alone || isPassedOn(o.passedOn)) && w.stands(), nil
+			return (o.decides || isPassedOn(o.passedOn)) && w.nodeExists(), nil
 		}
 		if err != nil {
 			return false, err
@@ -132,21 +134,21 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 		}
 		switch {
 		case isPassedOn(passedOn):
-		case o.alone && ahead.SaysDeleted():
+		case o.decides && ahead.SaysDeleted():
 			// Before the waiter's own watch is checked: a connection that comes up after this begins with a barrier, unless
 			// an answer has arrived by then, and one that came up before has fired that watch.
 			w.session.LeanOnEvent()
 		default:
 			return false, nil
 		}
-		return w.stands(), nil
+		return w.nodeExists(), nil
 	}
 }
 
 // lookEarly is await for a waiter with obstacles other than its predecessor. When the contender two ahead has left, it
 // reads the predecessor, and the list unless the waiter was third.
 func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err error) {
-	switch gone, err := w.await(ctx, obstacle{path: o.ahead, alone: true}); {
+	switch gone, err := w.await(ctx, obstacle{path: o.ahead, decides: true}); {
 	case errors.Is(err, ephemeral.ErrGone), err != nil && ctx.Err() != nil:
 		return false, err
 	case err != nil: // if the session has ended, await fails immediately
@@ -155,10 +157,10 @@ func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err erro
 		return false, nil
 	case o.third:
 		w.seen = sight{2, w.seen.of - 1, o.path, w.seen.among - 1}
-		return w.await(ctx, obstacle{path: o.path, alone: true})
+		return w.await(ctx, obstacle{path: o.path, decides: true})
 	}
 	w.listing = w.list()
-	ahead, err := w.look(ctx, obstacle{path: o.path, alone: true})
+	ahead, err := w.look(ctx, obstacle{path: o.path, decides: true})
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
@@ -187,19 +189,19 @@ func (w *Waiter) lookBesideList() {
 	}
 }
 
-// stands reports whether the waiter's node existed at the latest event, as far as the client knows.
-func (w *Waiter) stands() bool { return w.own != nil && !w.own.HasFired() }
+// nodeExists reports whether the waiter's node existed at the latest event, as far as the client knows.
+func (w *Waiter) nodeExists() bool { return w.own != nil && !w.own.HasFired() }
 
 // look reads and watches the predecessor. If the end of the predecessor can grant the waiter, and the waiter's own node
 // is not watched, look reads and watches that too. If its own node cannot be read, the waiter is not armed.
 func (w *Waiter) look(ctx context.Context, o obstacle) (ahead *session.Watch, err error) {
 	early := w.glance
 	w.glance = nil
-	if early != nil && early.path == o.path && w.stands() {
+	if early != nil && early.path == o.path && w.nodeExists() {
 		return early.watch, early.err
 	}
 	w.own = nil
-	if !o.alone && o.passedOn == nil {
+	if !o.decides && o.passedOn == nil {
 		return w.watchAhead(ctx, o.path)
 	}
 	own, read := w.session.GetBothW(ctx, w.Path(), o.path)

@@ -148,8 +148,8 @@ func (q *Queue) sharedIn(s *session.Session) *sharedQueue {
 
 // Acquire joins the queue and waits until the rule grants. If the session ends while it waits, or the contender is
 // deleted by hand, the caller queues again at the tail. If Acquire returns an error, the caller has left the queue, and
-// its contender is deleted in the background. If the queue is reentrant and ctx descends from a hold on it of the same
-// kind, Acquire returns another hold on that contender.
+// its contender is deleted: Acquire waits for that until ctx is done. If the queue is reentrant and ctx descends from a
+// hold on it of the same kind, Acquire returns another hold on that contender.
 //
 // Errors: ErrDeadlock if it would wait for a hold that ctx descends from; *WaitError if ctx is done first;
 // ErrSequenceExhausted; ErrForeignContender; ErrClosed; otherwise the server's error.
@@ -216,7 +216,7 @@ func (q *Queue) AcquireBy(
 			return nil, w.gaveUp(err)
 		}
 		// Others rely on this turn, and there is no second one: if the node is gone, the hold reports it.
-		w.since = nil
+		w.reconnected = nil
 		h, err := w.grant(zkrecipes.Token(w.node.Czxid))
 		return h, w.gaveUp(err)
 	}))
@@ -224,8 +224,8 @@ func (q *Queue) AcquireBy(
 
 // inSession repeats f in the next session whenever f failed because its session ended. It differs from
 // [client.Client.InSession] in three ways: a caller whose contender was deleted by hand queues again in the same
-// session; a create of unknown outcome is not a reason to stop, since what it created goes with its session; and if ctx
-// is done, the error is a *WaitError.
+// session; once the session has ended, no error is a reason to stop, not even a create of unknown outcome, since what
+// it created goes with its session; and if ctx is done, the error is a *WaitError.
 func (q *Queue) inSession(
 	ctx context.Context, f func(*session.Session) (*zkrecipes.Hold, error),
 ) (*zkrecipes.Hold, error) {
@@ -283,7 +283,8 @@ func (q *Queue) acquireOrRejoin(
 	return h, err
 }
 
-// acquire is one acquisition in one session. rejoin is for e.Joined.
+// acquire is one acquisition in one session. Its turn comes by a list, an event or the release of a sibling (takeTurn),
+// or by its number (shortcut). rejoin is for e.Joined.
 func (q *Queue) acquire(
 	ctx context.Context, s *session.Session, e Entry, a *hold.Attempt, waits bool, rejoin func(),
 ) (*zkrecipes.Hold, error) {
@@ -308,8 +309,8 @@ func (q *Queue) acquire(
 	return h, w.gaveUp(err)
 }
 
-// takeTurn is the loop of every queue. It returns when the rule grants the waiter's contender, with the last listing it
-// used, if any.
+// takeTurn is the loop of every queue. It returns when the rule grants the waiter's contender, with the listing that
+// shows it, or nil if an event or a release did.
 //
 // Errors: *BusyError if others are ahead of a waiter that does not wait.
 func (w *Waiter) takeTurn(rule Rule, waits bool) (*listing, error) {

@@ -18,9 +18,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// Semaphore grants leases in order. A caller queues at the door, which is a queue of its own, and stays there until it
-// has its leases. At most one caller therefore has leases that are not granted, and counting the leases shows whether
-// it is granted.
+// Semaphore grants leases in order. A caller queues at the door, which is a queue of its own, and stays there until
+// there are enough leases for it. At most one caller therefore waits with leases that exceed the limit, and counting
+// the leases shows whether it is granted.
 //
 // Exclusion does not depend on the door. Of the callers that hold leases, take the one whose leases are last. It
 // counted all the others' before it was granted, so together they are within the limit. Progress does depend on the
@@ -43,7 +43,7 @@ type Semaphore struct {
 // Leases describes what a caller wants from a semaphore. It gets either all of them or none.
 type Leases struct {
 	Count int
-	// Limit returns the limit, and a watch that fires when it may have changed, or nil if it cannot change.
+	// Limit returns this caller's limit, and a watch that fires when it may have changed, or nil if it cannot change.
 	Limit func(ctx context.Context, s *session.Session) (int, *session.Watch, error)
 	As    string // the name of the recipe in traces
 }
@@ -99,9 +99,8 @@ func (m *Semaphore) Client() *client.Client { return m.leases.Client() }
 
 // List returns the granted leases. The answer is at least as recent as the call.
 //
-// Only the first contender at the door can have leases that are not granted, and only while they exceed the limit. Its
-// session may hold granted leases too, but creates those of one call together, and last. A limit of 0 means that it
-// cannot be read.
+// Leases that exceed the limit belong to the first contender at the door, and are not granted. Its session may hold
+// granted leases too, but creates those of one call together, and last. A limit of 0 may mean that it cannot be read.
 func (m *Semaphore) List(ctx context.Context, limit int) ([]zkrecipes.Participant, error) {
 	out, err := m.leases.List(ctx)
 	if err != nil || len(out) <= limit {

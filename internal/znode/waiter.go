@@ -37,7 +37,7 @@ type Waiter struct {
 	own *session.Watch
 
 	// Fires when a connection comes up after the latest request that showed the waiter's node; see hold.Turn.
-	since *session.Watch
+	reconnected *session.Watch
 
 	glance *glance // the result of an early look, until it is used; may be nil
 
@@ -66,7 +66,7 @@ func (q *Queue) join(
 ) (*Waiter, error) {
 	w := &Waiter{queue: q, ctx: ctx, session: s, attempt: a, shared: q.sharedIn(s)}
 	sent := func() {
-		w.since = s.NextConnection()
+		w.reconnected = s.NextConnection()
 		if list {
 			w.listing = w.shared.list()
 		}
@@ -119,7 +119,7 @@ func (w *Waiter) relax() {
 
 // grant makes the hold.
 func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
-	turn := hold.Turn{Node: w.node, Token: token, Config: w.queue.config, Watch: w.own, Since: w.since}
+	turn := hold.Turn{Node: w.node, Token: token, Config: w.queue.config, Watch: w.own, Reconnected: w.reconnected}
 	if w.queue.arms {
 		turn.Place = w.place
 	}
@@ -169,7 +169,7 @@ func (w *Waiter) list() *listing {
 // lookAnew is called before a listing is requested. The listing settles what a watch on the waiter's node has left
 // open.
 func (w *Waiter) lookAnew() {
-	w.since = w.session.NextConnection()
+	w.reconnected = w.session.NextConnection()
 	if w.own.HasFired() && !w.own.SaysDeleted() {
 		w.own = nil
 	}

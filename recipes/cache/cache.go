@@ -327,7 +327,7 @@ func (c *Cache) View() View {
 func (c *Cache) view() View {
 	e := c.engine
 	v := View{
-		Freshness: zkrecipes.Freshness{AsOf: e.asOf.advance(time.Time{}), Current: e.rounds.complete},
+		Freshness: zkrecipes.Freshness{AsOf: e.asOf.advance(time.Time{}), Current: e.rounds.caughtUp},
 		Exists:    e.nodes.root.known, Nodes: e.nodes.known, Bytes: e.nodes.bytes, Pending: e.plan.pending(),
 		Failed: e.nodes.failed, Err: e.err,
 	}

@@ -194,7 +194,7 @@ func (c *Cache) take(r *reader) (changes []Change, look <-chan time.Time, err er
 		r.current = true
 		changes = []Change{{Kind: Current, View: view}}
 	}
-	if len(changes) == 0 && c.engine.rounds.complete {
+	if len(changes) == 0 && c.engine.rounds.caughtUp {
 		look = time.After(c.engine.feed.LookAgain())
 	}
 	return changes, look, c.engine.err

@@ -16,7 +16,8 @@ import (
 // and sends requests, so an answer is never older than an event that was handled before it.
 //
 // The engine keeps three books: which nodes exist, what must be requested, and which complete passes have ended. It
-// leaves to them whatever they can decide, and only passes on what the server reports. Its fields are guarded by
+// leaves to them whatever they can decide, and only passes on what the server reports. nodes compares czxids, so a node
+// that was deleted and created again while the connection was down is reported as both. The fields are guarded by
 // Cache.mu.
 type engine struct {
 	cache   *Cache
@@ -257,7 +258,7 @@ func (e *engine) changed(event session.News) {
 
 // advanceIfClean moves asOf to a time at which no part was dirty.
 func (e *engine) advanceIfClean(at time.Time) {
-	if e.rounds.complete && e.plan.pending() == 0 {
+	if e.rounds.caughtUp && e.plan.pending() == 0 {
 		e.asOf.advance(at)
 	}
 }
@@ -267,7 +268,7 @@ func (e *engine) advance() {
 	if !e.connected || e.heard.IsZero() {
 		return
 	}
-	was := e.rounds.complete
+	was := e.rounds.caughtUp
 	asOf := e.rounds.advance(e.plan.dirty, e.heard)
 	if asOf.IsZero() {
 		return

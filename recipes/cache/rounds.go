@@ -15,7 +15,7 @@ type rounds struct {
 	active   bool      // the newest has not ended
 	began    time.Time // for the newest: when the latest request that had been answered and handled was sent
 	ended    int       // the newest that has ended
-	complete bool      // a round has ended since the connection came up
+	caughtUp bool      // a round has ended since the connection came up, for View.Current; Ready needs only the first
 
 	verified   int64 // all watches that were lost before this transaction have been found
 	verifying  int64 // what verified becomes
@@ -26,10 +26,10 @@ type rounds struct {
 func (r *rounds) next() parity { return parity(r.newest+1) & 1 }
 
 // interrupt records that the connection, or the session, is gone.
-func (r *rounds) interrupt() { r.complete = false }
+func (r *rounds) interrupt() { r.caughtUp = false }
 
 // restart records that all parts join the next round, because there is a connection and no watch.
-func (r *rounds) restart() { r.active, r.complete = false, false }
+func (r *rounds) restart() { r.active, r.caughtUp = false, false }
 
 // advance ends the active round if it can, and begins the next. Its arguments are the number of dirty parts, by the
 // parity of their round, and when the latest request that was answered and handled had been sent. If a round has ended,
@@ -44,7 +44,7 @@ func (r *rounds) advance(dirty [2]int, heard time.Time) (asOf time.Time) {
 			break
 		}
 		asOf = r.began
-		r.active, r.ended, r.complete = false, r.newest, true
+		r.active, r.ended, r.caughtUp = false, r.newest, true
 		if !r.isVerifying() {
 			r.verified = r.verifying
 		}

@@ -22,7 +22,7 @@ func TestRounds_Advance_SaysAsOfWhenAllIsThere(t *testing.T) {
 		name, steps string
 		ended       int
 		asOf        int // 0 is never
-		complete    bool
+		caughtUp    bool
 	}{
 		{"nothing is dirty", "1", 2, 1, true},
 		{"a part is dirty", "+1 1", 0, 0, false},
@@ -68,7 +68,7 @@ func TestRounds_Advance_SaysAsOfWhenAllIsThere(t *testing.T) {
 			}
 			require.Equal(t, tt.ended, r.ended)
 			require.Equal(t, tt.asOf, asOf)
-			require.Equal(t, tt.complete, r.complete)
+			require.Equal(t, tt.caughtUp, r.caughtUp)
 		})
 	}
 }

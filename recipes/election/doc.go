@@ -49,13 +49,13 @@
 //
 // A candidate is one ephemeral node, whose parent the servers remove when there are no candidates left. Campaigning
 // takes two requests that are in flight together, create and children, and a getData with a watch if another candidate
-// is ahead. A leader watches its own node, and while it leads, its client sends a sync about every eleventh of the
-// session timeout. An observer uses a single watch, on the leader's node.
+// is ahead, or two if the candidate is next. A leader watches its own node, and while it leads, its client sends a sync
+// about every eleventh of the session timeout. An observer uses a single watch, on the leader's node.
 //
 // Resigning takes one delete, which by default wakes one candidate. If that candidate was next when it joined, the
 // event alone makes it the leader, because it also watches its own node. A candidate further back has to read the
-// children once, or, with [zkrecipes.HandOverEager], has already read them. If the next candidate belongs to the
-// leader's session, it leads immediately.
+// children once, or, with [zkrecipes.HandOverEager], has already read them. If the next candidate stands through the
+// same Election in the leader's session, it leads immediately.
 //
 // # Compatibility
 //

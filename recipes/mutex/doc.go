@@ -7,11 +7,12 @@
 //
 // # Guarantees
 //
-// Nobody else, in Go or in Java, can acquire the lock until your hold has ended in this process. A hold ends when you
-// release it, when its session ends, when its deadline ([zkrecipes.Hold.ValidUntil]) passes, or when its node is
-// deleted, whichever comes first. Its context is then canceled, and [context.Cause] returns the reason. Work that stops
-// when the context is canceled has therefore stopped before the next holder starts, provided that client and server
-// clocks run at nearly the same rate and that the process is running.
+// Nobody else, in Go or in Java, can acquire the lock until your hold has ended in this process, as long as nobody
+// deletes its node by hand. A hold ends when you release it, when its session ends, when its deadline
+// ([zkrecipes.Hold.ValidUntil]) passes, or when its node is deleted, whichever comes first. Its context is then
+// canceled, and [context.Cause] returns the reason. Work that stops when the context is canceled has therefore stopped
+// before the next holder starts, provided that client and server clocks run at nearly the same rate and that the
+// process is running.
 //
 // While you hold the lock, reads through the same client see everything that the previous holder wrote to ZooKeeper
 // before its hold ended. You don't have to call Sync first, because the server that grants the lock has already applied
@@ -25,8 +26,9 @@
 // good, and the next Lock returns a new hold with a larger token. Waiters whose session ends rejoin the queue at the
 // back in the next session.
 //
-// When an acquisition fails, the caller leaves the queue, and its node is deleted in the background. If you close the
-// client, its holds end and its waiters return ErrClosed.
+// When an acquisition fails, the caller leaves the queue: the call waits until its node is deleted, or its context is
+// done, in which case the deletion continues in the background. If you close the client, its holds end and its waiters
+// return ErrClosed.
 //
 // # Fairness
 //

@@ -25,8 +25,9 @@
 // deadline, and beyond it if a server answers in time. When the session ends, on the other hand, its holds end for
 // good. Waiters whose session ends rejoin the queue at the back in the next session.
 //
-// When an acquisition fails, the caller leaves the queue, and its node is deleted in the background. If you close the
-// client, its holds end and its waiters return ErrClosed.
+// When an acquisition fails, the caller leaves the queue: the call waits until its node is deleted, or its context is
+// done, in which case the deletion continues in the background. If you close the client, its holds end and its waiters
+// return ErrClosed.
 //
 // # Fairness
 //
@@ -68,7 +69,7 @@
 // locks repeatedly in one session uses one more watch, on the path itself.
 //
 // An uncontended lock takes one round trip, joining the queue takes one more, and a release takes one. Waking up takes
-// another, except when only one caller was ahead when the waiter joined: that waiter also watches its own node, so the
+// another, unless the caller that a waiter watches is its only obstacle: then it also watches its own node, so the
 // event alone grants it the lock. A writer behind another writer always has to read. When a writer releases the lock,
 // all readers up to the next writer wake.
 //

@@ -14,8 +14,9 @@
 //
 // # The limit
 //
-// Each Semaphore has its own limit, and ZooKeeper doesn't compare these limits. If they differ, the largest one counts.
-// A client logs one warning if more leases are held than its own limit allows; [Semaphore.Holders] lists the leases.
+// Each Semaphore has its own limit, and ZooKeeper doesn't compare these limits. If they differ, the largest one counts;
+// with [WithKazoo], Acquire fails. A Semaphore logs one warning if more leases are held than its own limit allows;
+// [Semaphore.Holders] lists the leases.
 //
 // To change the limit at run time, use [WithLimitNode], which keeps it in a node that all semaphores follow, as with
 // Java's SharedCount. If you lower the limit, holders keep their leases, and waiters wait until enough leases are

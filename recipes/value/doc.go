@@ -32,8 +32,8 @@
 // outcome of a write cannot be determined, the error matches zkrecipes.ErrUnknownOutcome, so read the value before you
 // write again. [Value.CompareAndSet], [Value.Update] and [UpdateAll] return this error if the reply is lost and the
 // node does not show that the write was not applied. For [Value.Set] and [Value.SetHeld], the write counts as done if
-// the node holds their value; for [Value.Delete], if the node is missing. [Counter.Add] returns the error only if the
-// session ends, or the context is done, before the answer arrives.
+// the node holds their value; for [Value.Delete], if the node is missing. [Counter.Add] returns the error if the
+// session ends or the context is done before the outcome is known, or if the node or its marker is deleted meanwhile.
 //
 // [Value.Watch] reports immediately when its view is no longer current, and continues when the client reconnects. After
 // the client is closed, calls return zkrecipes.ErrClosed.

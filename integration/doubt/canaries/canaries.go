@@ -159,7 +159,7 @@ var canaries = []canary{
 	},
 	{
 		"armed: any event on the predecessor counts as its deletion", queueTests,
-		[]edit{{"internal/znode", "Waiter.await", "o.alone && ahead.SaysDeleted()", "o.alone && ahead.HasFired()"}},
+		[]edit{{"internal/znode", "Waiter.await", "o.decides && ahead.SaysDeleted()", "o.decides && ahead.HasFired()"}},
 	},
 	{
 		"armed: a shed request proves how far the server is", clientTests,
@@ -172,14 +172,14 @@ var canaries = []canary{
 		"early: if the one two ahead cannot be read, only the predecessor blocks", queueTests,
 		[]edit{{
 			"internal/znode", "Waiter.lookEarly", "return w.await(ctx, obstacle{path: o.path})",
-			"return w.await(ctx, obstacle{path: o.path, alone: true})",
+			"return w.await(ctx, obstacle{path: o.path, decides: true})",
 		}},
 	},
 	{
 		"early: the own node is not read again along with the predecessor", queueTests,
 		[]edit{{
 			"internal/znode", "Waiter.look", "w.own = nil",
-			"if w.stands() {\n\t\treturn w.watchAhead(ctx, o.path)\n\t}\n\tw.own = nil",
+			"if w.nodeExists() {\n\t\treturn w.watchAhead(ctx, o.path)\n\t}\n\tw.own = nil",
 		}},
 	},
 	// C5 Place: handed over by a release.
@@ -212,12 +212,12 @@ var canaries = []canary{
 		"grant: on a node deleted while the proof was awaited", quick + "./internal/hold",
 		[]edit{
 			{"internal/hold", "Turn.confirm", "if t.Watch.SaysDeleted() {", "if false {"},
-			{"internal/hold", "Grant.proveAndRegister", "if turn.isInDoubt() || ", "if "},
+			{"internal/hold", "Grant.proveAndRegister", "if turn.mayBeGone() || ", "if "},
 		},
 	},
 	{
 		"grant: on a node deleted before the connection that brought the proof came up", quick + "./internal/znode",
-		[]edit{{"internal/hold", "Grant.proveAndRegister", "if turn.isInDoubt() || ", "if turn.Watch.SaysDeleted() || "}},
+		[]edit{{"internal/hold", "Grant.proveAndRegister", "if turn.mayBeGone() || ", "if turn.Watch.SaysDeleted() || "}},
 	},
 	{
 		"grant: on an unwatched node deleted while the proof was awaited", quick + "./internal/hold",
@@ -226,7 +226,7 @@ var canaries = []canary{
 	{
 		"grant: on an unwatched node deleted before the connection that brought the proof came up",
 		quick + "./internal/znode",
-		[]edit{{"internal/hold", "Turn.isInDoubt", "return t.Since.HasFired()", "return false"}},
+		[]edit{{"internal/hold", "Turn.mayBeGone", "return t.Reconnected.HasFired()", "return false"}},
 	},
 	// C6 Leaving.
 	{
@@ -408,7 +408,7 @@ var canaries = []canary{
 		"cache: a new connection is assumed to have the watches of the old one", cacheTests,
 		[]edit{{
 			"recipes/cache", "engine.hear", "case session.Up:\n\t\te.begin()",
-			"case session.Up:\n\t\te.connected, e.rounds.complete = true, true",
+			"case session.Up:\n\t\te.connected, e.rounds.caughtUp = true, true",
 		}},
 	},
 	{
