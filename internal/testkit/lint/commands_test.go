@@ -13,16 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Commands that documents print can be run: the tests that they select, the programs that they start and the targets
-// that they make exist. (`go test` with a pattern that matches nothing succeeds.) integration/release/printed runs
-// commands as printed.
+// Commands that documents print can be run: the programs that they start and the targets that they make exist.
+// integration/release/printed runs commands as printed.
 
 var (
-	testCommand = regexp.MustCompile("`(?:[A-Z]+=[^ `]+ )*(?:cd ([^ `]+) && )?(?:[A-Z]+=[^ `]+ )*go test ([^`]*)`")
-	testedDirs  = regexp.MustCompile(`(?:^| )(\.[\w./-]*)`)
-	testPattern = regexp.MustCompile(`-run[ =](?:'([^']*)'|([^ ]+))`)
-	testOrFuzz  = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
-
 	codeOf     = regexp.MustCompile("(?ms)`([^`\n]+)`|^ {4,}([^ ].*?)$|^ *```sh\n(.*?)^ *```")
 	goProgram  = regexp.MustCompile(`\bgo (?:-C ([\w./-]+) )?(?:run|install) (\.[\w./-]*)`)
 	makeTarget = regexp.MustCompile(`(?m)(?:^|&& |[A-Z]=\S+ )make ([a-z][a-z-]*)`)
@@ -86,70 +80,4 @@ func TestDeadCommands_AreFound(t *testing.T) {
 	require.Equal(t, []string{
 		"x.md: X=1 make none: no target none", "x.md: go run ./d: no program ./d", "x.md: go install ./e\n: no program ./e",
 	}, dead)
-}
-
-// emptyCommands lists the commands in documents with a pattern, or a part of one, that matches no test of the packages.
-func emptyCommands(tree fs.FS) (empty []string, err error) {
-	texts, err := texts(tree)
-	if err != nil {
-		return nil, err
-	}
-	tests := map[string][]string{}
-	for _, name := range named(texts, "_test.go") {
-		for _, found := range testOrFuzz.FindAllStringSubmatch(texts[name], -1) {
-			tests[path.Dir(name)] = append(tests[path.Dir(name)], found[1])
-		}
-	}
-	for _, name := range named(texts, ".md") {
-		for _, command := range testCommand.FindAllStringSubmatch(texts[name], -1) {
-			pattern := testPattern.FindStringSubmatch(command[2])
-			if pattern == nil {
-				continue
-			}
-			parts, _, _ := strings.Cut(strings.ReplaceAll(pattern[1]+pattern[2], `\|`, "|"), "/") // of a subtest
-			for part := range strings.SplitSeq(parts, "|") {
-				packages := testedDirs.FindAllStringSubmatch(command[2], -1)
-				if !hasTest(tests, command[1], packages, regexp.MustCompile(strings.Trim(part, "()"))) {
-					empty = append(empty, name+": "+command[0]+": no test matches "+part)
-				}
-			}
-		}
-	}
-	return empty, nil
-}
-
-// hasTest reports whether any test of the packages, which are named relative to the directory from, matches.
-func hasTest(tests map[string][]string, from string, packages [][]string, matches *regexp.Regexp) bool {
-	for dir, names := range tests {
-		for _, named := range packages {
-			base, below := strings.CutSuffix(named[1], "...")
-			if base = path.Join(from, base); base != dir && (!below || base != "." && !strings.HasPrefix(dir, base+"/")) {
-				continue
-			}
-			if slices.ContainsFunc(names, matches.MatchString) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func TestDocuments_NameTestsThatAreThere(t *testing.T) {
-	empty, err := emptyCommands(os.DirFS("../../.."))
-	require.NoError(t, err)
-	require.Empty(t, empty)
-}
-
-func TestEmptyCommands_AreFound(t *testing.T) {
-	empty, err := emptyCommands(fstest.MapFS{
-		"a/a_test.go":   {Data: []byte("package a\nfunc TestA(t *testing.T) {}\n")},
-		"b/c/c_test.go": {Data: []byte("package c\nfunc TestC_D(t *testing.T) {}\n")},
-		"x.md": {Data: []byte("`go test ./a -run TestA`, `go test ./b/... -run 'TestC\\|TestB'`, " +
-			"`X=1 go test ./a -run C_D -count=3`, `cd b && go test ./c -run '^(TestC_D)$/sub'`, `go test ./... -run D`")},
-	})
-	require.NoError(t, err)
-	require.Equal(t, []string{
-		"x.md: `go test ./b/... -run 'TestC\\|TestB'`: no test matches TestB",
-		"x.md: `X=1 go test ./a -run C_D -count=3`: no test matches C_D",
-	}, empty)
 }

@@ -26,7 +26,9 @@ var (
 	heading   = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	document  = regexp.MustCompile(`[\w./-]+\.md\b`)
 	testName  = regexp.MustCompile(`\bTest[A-Z]\w*`)
-	testFunc  = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
+	testFunc  = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
+	selection = regexp.MustCompile("go test [^`]*-run[ =]'?([^/' `]+)")
+	part      = regexp.MustCompile(`\w+`)
 	noAnchor  = regexp.MustCompile(`[^\w\- ]`)
 	blankLine = regexp.MustCompile(`\n{2,}`)
 )
@@ -115,6 +117,13 @@ func brokenDocuments(tree fs.FS) (broken []string, err error) {
 				broken = append(broken, fmt.Sprintf("%s: no test has a name that begins with %s", name, test))
 			}
 		}
+		for _, pattern := range selection.FindAllStringSubmatch(texts[name], -1) { // go test succeeds if none matches
+			for _, part := range part.FindAllString(pattern[1], -1) {
+				if !strings.Contains(tests.String(), part) {
+					broken = append(broken, fmt.Sprintf("%s: go test -run: no test has %s in its name", name, part))
+				}
+			}
+		}
 		for _, block := range goBlock.FindAllStringSubmatch(texts[name], -1) {
 			if !strings.Contains(code.String(), bare(block[1])) {
 				broken = append(broken, fmt.Sprintf("%s: no Go file has this code:\n%s", name, block[1]))
@@ -165,13 +174,14 @@ func TestDocuments_BrokenOnesAreFound(t *testing.T) {
 			"package p\n\nfunc f() {\n\tg() // see docs/a.md, docs/lost.md\n\n\th()\n}\n\nfunc TestReal_Thing() {}\n"),
 		"docs/a.md": file(
 			"# The head: one\n\n  ```go\n  g() // see docs/a.md, docs/lost.md\n  h()\n  ```\n[b](b.md) [up](../a.go) [here](#the-head-one) [out](https://x.org/y)\n"),
-		"docs/b.md":    file("```go\ng()\nh()\n```\nTestReal TestUnreal [a](a.md#the-head) [c](c.md) <img src=\"p.svg\">\n"),
+		"docs/b.md":    file("```go\ng()\nh()\n```\nTestReal TestUnreal `go test ./a -run 'Thing\\|Nothing/x'` [a](a.md#the-head) [c](c.md) <img src=\"p.svg\">\n"),
 		"docs/pic.svg": file("<svg/>"),
 	})
 	require.NoError(t, err)
 	assert.Equal(t, []string{
 		"a.go: names docs/lost.md, which is not in the repository",
 		"docs/b.md: no test has a name that begins with TestUnreal",
+		"docs/b.md: go test -run: no test has Nothing in its name",
 		"docs/b.md: no Go file has this code:\ng()\nh()\n",
 		"docs/b.md: docs/a.md has no heading #the-head",
 		"docs/b.md: the link to c.md leads nowhere",

@@ -1,3 +1,5 @@
+// Package lint checks what no stock linter does: who starts goroutines, the picture in docs/design.md, and that
+// documents show code that compiles and contain no dead links.
 package lint
 
 import (
@@ -8,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+const module = "github.com/zkrecipes/zkrecipes"
 
 //go:generate go test -count=1 -run ^TestHouse_IsAsDrawn$ . -update
 var update = flag.Bool("update", false, "draw the house in docs/design.md again")
@@ -49,7 +54,7 @@ func rooms(t *testing.T) map[string]*room {
 	for line := range strings.Lines(string(output)) {
 		words := strings.SplitN(strings.TrimSpace(line), "|", 3)
 		r := &room{name: dirOf(words[0]), what: whatOf(words[0], words[2])}
-		if within(r.name, besides...) {
+		if slices.ContainsFunc(besides, func(dir string) bool { return strings.HasPrefix(r.name+"/", dir) }) {
 			continue
 		}
 		for path := range strings.FieldsSeq(words[1]) {
@@ -166,4 +171,21 @@ func TestHouse_IsAsDrawn(t *testing.T) {
 		return
 	}
 	assert.Equal(t, picture, drawn, "docs/design.md shows another picture: go generate ./internal/testkit/lint")
+}
+
+// TestGoStatements_HaveOwners: these packages join their goroutines. All others start theirs through Session.Go and
+// Client.Go.
+func TestGoStatements_HaveOwners(t *testing.T) {
+	owners := []string{"internal/client", "internal/link"}
+	for dir := range rooms(t) {
+		files, err := filepath.Glob(filepath.Join("../../..", dir, "*.go"))
+		require.NoError(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			if !strings.HasSuffix(file, "_test.go") && !slices.Contains(owners, dir) {
+				assert.NotRegexp(t, `(?m)^\s*go (func\b|[\w.]+\()`, string(text), file)
+			}
+		}
+	}
 }
