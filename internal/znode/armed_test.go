@@ -322,6 +322,30 @@ func TestArmed_ReadersAndWriters(t *testing.T) {
 	}
 }
 
+// TestArmed_WriterAheadGivesUp_NoList: the reader's only obstacle is the writer, even if readers are ahead of that.
+func TestArmed_WriterAheadGivesUp_NoList(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		at := func(label string) *znode.Queue {
+			q, err := znode.New(dial(t, srv, label), path, recipe.Config{}, znode.Read, znode.Write)
+			require.NoError(t, err)
+			return q
+		}
+		read := znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead}
+		holder := acquireAs(t.Context(), at("a"), read).Granted(t, time.Hour)
+		ctx, giveUp := context.WithCancel(t.Context())
+		writer := acquireAs(ctx, at("b"), znode.Entry{Kind: znode.Write, Rule: znode.First})
+		writer.Waits(t)
+		waiting := acquireAs(t.Context(), at("c"), read)
+		waiting.Waits(t)
+		requireLists(t, srv, 0, func() {
+			giveUp()
+			require.ErrorIs(t, writer.Failed(t, 0), context.Canceled)
+			release(t, waiting.Granted(t, 0))
+		})
+		release(t, holder)
+	})
+}
+
 // TestArmed_WithKazoo_Lists: kazoo's contenders are counted by different rules.
 func TestArmed_WithKazoo_Lists(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {

@@ -55,7 +55,7 @@ func (q *Queue) wayOut(foreign string) string {
 	has := func(kind string) bool { return slices.Contains(q.kinds, kind) }
 	way := ""
 	switch {
-	case q.behind != nil: // nothing shares the door of a semaphore
+	case q.alsoLists != nil: // nothing shares the door of a semaphore
 	case has(Latch) && is(Lock):
 		way = "it has a name like those of go-zookeeper's Lock and Curator's LeaderSelector: to share the path, " +
 			"use the option WithLayout(election.Selector), or "

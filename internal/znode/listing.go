@@ -20,8 +20,8 @@ type listing struct {
 	queue  []Contender  // in order once sorted
 	others []string     // children that are not contenders
 	err    error
-	// The listing of another queue, sent right behind this one; see Queue.behind. It is done only if this one was sent.
-	behind *listing
+	// The listing of another queue, sent right behind this one; see Queue.alsoLists. It is done only if this one was sent.
+	also *listing
 
 	// Sent as soon as its only caller requested it, without waiting for another listing.
 	atOnce bool
@@ -118,21 +118,21 @@ func (sq *sharedQueue) list() *listing {
 
 func (sq *sharedQueue) newListing() *listing {
 	l := newListing()
-	if sq.queue.behind != nil {
-		l.behind = newListing()
-		l.behind.callers = 2 // l may have several, who find this one sorted
+	if sq.queue.alsoLists != nil {
+		l.also = newListing()
+		l.also.callers = 2 // l may have several, who find this one sorted
 	}
 	return l
 }
 
-// read sends a listing's request, and right behind it the request of the listing behind, if any. The answer completes
+// read sends a listing's request, and right behind it the request of the other one, if any. The answer completes
 // the listing, and begins the next one, if any.
 func (sq *sharedQueue) read(l *listing) {
 	sent := func() {
-		if l.sends.Add(1) == 1 && l.behind != nil {
-			sq.queue.behind.sharedIn(sq.session).request(l.behind, nil, func() {
-				l.behind.sort()
-				close(l.behind.done)
+		if l.sends.Add(1) == 1 && l.also != nil {
+			sq.queue.alsoLists.sharedIn(sq.session).request(l.also, nil, func() {
+				l.also.sort()
+				close(l.also.done)
 			})
 		}
 	}

@@ -41,7 +41,7 @@ type Queue struct {
 	shortcuts bool // see shortcut
 	arms      bool // waiters may be armed
 	handOver  zkrecipes.HandOver
-	behind    *Queue    // listed after each listing of this queue; may be nil
+	alsoLists *Queue    // listed after each listing of this queue; may be nil
 	skipped   sync.Once // guards the log entry about children that are not contenders
 	accepted  []string  // kinds of contenders that servers accept
 

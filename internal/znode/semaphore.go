@@ -79,7 +79,7 @@ func NewSemaphore(client *client.Client, path string, config recipe.Config, data
 		m.leases, m.door = newQueue(client, path+"/"+layout.Leases, config, Lease),
 			newQueue(client, path+"/"+layout.Door, config, Lock)
 	}
-	m.door.behind = m.leases
+	m.door.alsoLists = m.leases
 	m.leases.name, m.door.name = path, path
 	return m, nil
 }
@@ -180,7 +180,7 @@ func (m *Semaphore) check(want Leases) error {
 // shown, granted returns 0.
 func (m *Semaphore) granted(ctx context.Context, s *session.Session, before *listing) int {
 	door := m.door.sharedIn(s).list()
-	after := door.behind
+	after := door.also
 	for _, l := range []*listing{door, after} {
 		if err := l.wait(ctx, s); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return 0
@@ -282,7 +282,7 @@ func (m *Semaphore) passDoor(door *Waiter, waits bool) (*listing, error) {
 	}
 	// The list of the door shows that the caller was first when it was read, and the leases were read after it. If the
 	// list of the door was sent twice, the leases may have been read between the two, so they are read again.
-	out := l.behind
+	out := l.also
 	if !l.sentOnce() {
 		out = m.leases.sharedIn(door.session).list()
 	}

@@ -279,8 +279,8 @@ func (w *Waiter) pause(ctx context.Context, changes ...<-chan struct{}) (recheck
 // lease holders then count as one place together, ahead of the door.
 func (w *Waiter) saw(l *listing, me int) {
 	w.seen = sight{me + 1, len(l.queue), w.queue.head(l), len(l.queue)}
-	if w.tooMany != nil && l.behind.wait(w.ctx, w.session) == nil && w.tooMany(w.ctx, w.session, len(l.behind.queue)) {
-		w.seen = sight{me + 2, len(l.queue) + 1, w.queue.behind.head(l.behind), len(l.behind.queue)}
+	if w.tooMany != nil && l.also.wait(w.ctx, w.session) == nil && w.tooMany(w.ctx, w.session, len(l.also.queue)) {
+		w.seen = sight{me + 2, len(l.queue) + 1, w.queue.alsoLists.head(l.also), len(l.also.queue)}
 	}
 	w.attempt.At(w.seen.position - 1)
 	if w.wait == nil && me >= 2 {
