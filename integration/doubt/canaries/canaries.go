@@ -54,13 +54,16 @@ var canaries = []canary{
 	{"hold: a deadline that is noticed late moves to that moment", quick + ".", []edit{{
 		".", "Hold.endIfDue", "Path: h.backing.Path(), At: until}) {", "Path: h.backing.Path(), At: time.Now()}) {",
 	}}},
-	{"grant: no proof that the session is alive is required, in either place",
-		"-run=OnLoss ./internal/lifetime" + ";" + clientTests, []edit{{
+	{
+		"grant: no proof that the session is alive is required, in either place",
+		"-run=OnLoss ./internal/lifetime" + ";" + clientTests,
+		[]edit{{
 			"internal/hold", "Grant.proveAndRegister", "err = s.Prove(ctx)", "err = s.Err()",
 		}, {
 			"internal/lifetime", "Lifetime.OnLoss", "if l.lost != nil || !time.Now().Before(l.upkeep.ValidUntil()) || ",
 			"if l.lost != nil || ",
-		}}},
+		}},
+	},
 	{"grant: another hold on the same contender without a proof", queueTests, []edit{{
 		"internal/hold", "Grant.beforeDeadline", "return time.Now().Before(g.Node.Session.ValidUntil())",
 		"return time.Now().Before(g.Node.Session.ValidUntil().Add(time.Hour))",
@@ -142,10 +145,13 @@ var canaries = []canary{
 	{"grant: on a node deleted before the connection that brought the proof came up", quick + "./internal/znode", []edit{{
 		"internal/hold", "Grant.proveAndRegister", "if turn.mayBeGone() || ", "if turn.Watch.SaysDeleted() || ",
 	}}},
-	{"grant: on an unwatched node deleted before the connection that brought the proof came up",
-		quick + "./internal/znode", []edit{{
+	{
+		"grant: on an unwatched node deleted before the connection that brought the proof came up",
+		quick + "./internal/znode",
+		[]edit{{
 			"internal/hold", "Turn.mayBeGone", "return t.Reconnected.HasFired()", "return false",
-		}}},
+		}},
+	},
 	// C6 Leaving.
 	{"node: a create is repeated without searching for the node of the first", queueTests, []edit{{
 		"internal/ephemeral", "Parent.Create", "n, findErr := p.find(ctx, s, c.guid)",
@@ -272,10 +278,13 @@ var canaries = []canary{
 		"cmd/zkr/internal/supervise", "deadline.look", "case left <= d.lead:", "case left <= 0:",
 	}}},
 	// C16 An identity comes first.
-	{"sasl: a server that ends the exchange early counts as accepting the client",
-		quick + "./sasl" + ";" + clientTests, []edit{{
+	{
+		"sasl: a server that ends the exchange early counts as accepting the client",
+		quick + "./sasl" + ";" + clientTests,
+		[]edit{{
 			"sasl", "digestExchange.Step", "return nil, false, ErrUnproven", "return nil, true, nil",
-		}}},
+		}},
+	},
 	{"sasl: a resumed session is assumed to keep its identity", clientTests, []edit{{
 		"internal/lifetime", "Lifetime.handshake", "\tif who != nil {", "\tif who != nil && l.since.IsZero() {",
 	}}},
