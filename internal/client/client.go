@@ -193,8 +193,7 @@ func (c *Client) sessionFor(ctx context.Context, op, path string) (*session.Sess
 
 // InSession calls f with the live session, and again with the next one if f failed because its session ended. The error
 // shows that by matching the loss. An answer from the server counts even if the session has since ended. InSession does
-// not repeat a write in doubt, because another session cannot determine whether it was applied. Package record does,
-// where a second copy does no harm.
+// not repeat a write in doubt: whether that may be done depends on the write. See versioned and package record.
 //
 // Errors: an invalid path, immediately; those of f; ErrClosed, ErrAuthFailed or the cause of ctx, as errors of the
 // operation on the path.
@@ -341,10 +340,12 @@ func (c *Client) DeleteRead(ctx context.Context, path string, read zk.Stat) erro
 		}
 		return zk.Stat{}, s.DeleteRead(ctx, path, read.Version)
 	})
-	if errors.Is(err, errGone) {
+	if errors.Is(err, errMissing) {
 		return nil
 	}
 	return err
 }
 
-var errGone = errors.New("the node is gone")
+// errMissing is the error of versioned if the node is missing after a lost reply, whoever deleted it. For Delete, that
+// is success.
+var errMissing = errors.New("the node is gone")

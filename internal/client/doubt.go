@@ -46,7 +46,7 @@ func versioned(
 		case session.ReplyLost(err):
 			doubt = err
 		case doubt != nil && errors.Is(err, zk.ErrNoNode):
-			return stat, fmt.Errorf("%w: %w", errGone, doubt)
+			return stat, fmt.Errorf("%w: %w", errMissing, doubt)
 		case doubt != nil && err != nil:
 			return stat, outcome.Undecided(doubt, err)
 		default:
@@ -61,7 +61,7 @@ func versioned(
 		case readErr != nil:
 			return stat, outcome.Undecided(err, readErr)
 		case !exists:
-			return stat, fmt.Errorf("%w: %w", errGone, err)
+			return stat, fmt.Errorf("%w: %w", errMissing, err)
 		case !g.unapplied(now):
 			return stat, err
 		}

@@ -66,11 +66,11 @@ type Turn struct {
 	Node   *ephemeral.Node
 	Token  zkrecipes.Token
 	Config recipe.Config
-	// Watch is the waiter's watch on the node, if it has one; the grant takes it over. Otherwise Reconnected fires on a
-	// connection newer than the one that showed the node. With neither, as in Queue.AcquireBy, the grant does not depend
-	// on whether the node still exists.
-	Watch, Reconnected *session.Watch
-	Place              Place // nil if there is none to pass on
+	// Watch is the waiter's watch on the node, if it has one; the grant takes it over. Otherwise NextConnection fires on
+	// a connection newer than the one that showed the node. With neither, as in Queue.AcquireBy, the grant does not
+	// depend on whether the node still exists.
+	Watch, NextConnection *session.Watch
+	Place                 Place // nil if there is none to pass on
 }
 
 // Place is a contender's place in the queue.
@@ -85,11 +85,11 @@ func (t *Turn) mayBeGone() bool {
 	if t.Watch != nil {
 		return t.Watch.HasFired()
 	}
-	return t.Reconnected.HasFired()
+	return t.NextConnection.HasFired()
 }
 
 // isUnwatched reports whether no event would report a deletion of the node from now on.
-func (t *Turn) isUnwatched() bool { return t.Watch == nil && t.Reconnected != nil }
+func (t *Turn) isUnwatched() bool { return t.Watch == nil && t.NextConnection != nil }
 
 // confirm checks that the node still exists, and watches it. The answer is as recent as the leader's state when confirm
 // was called, even if another server gives it. It uses exists, which needs no read permission before 3.8.4 and 3.9.2.

@@ -443,7 +443,7 @@ func TestGive_DeletedBeforeTheProof(t *testing.T) {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				n := contender(t, bubble.Dial(t, srv, "a"))
 				time.Sleep(time.Minute) // the proof of a session without holds lapses
-				turn := Turn{Node: n, Token: 1, Reconnected: n.Session.NextConnection()}
+				turn := Turn{Node: n, Token: 1, NextConnection: n.Session.NextConnection()}
 				if watched {
 					_, _, watch, err := n.Session.GetW(t.Context(), n.Paths[0])
 					require.NoError(t, err)
@@ -468,7 +468,7 @@ func TestGive_MadeAgainBeforeTheProof(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		n := contender(t, bubble.Dial(t, srv, "a"))
 		time.Sleep(90 * time.Second) // each minute, the server deletes empty containers
-		turn := Turn{Node: n, Token: 1, Reconnected: n.Session.NextConnection()}
+		turn := Turn{Node: n, Token: 1, NextConnection: n.Session.NextConnection()}
 		// Otherwise the sync that Give causes could be answered before Give looks whether it must wait for a proof.
 		srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Delay(time.Second))
 		require.NoError(t, srv.Delete(n.Paths[0]))
@@ -484,7 +484,7 @@ func TestGive_ProvenAtOnce_AsksNothing(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		n := contender(t, bubble.Dial(t, srv, "a"))
 		asked := srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.Proceed())
-		h, err := Give(t.Context(), Turn{Node: n, Token: 1, Reconnected: n.Session.NextConnection()}, nil)
+		h, err := Give(t.Context(), Turn{Node: n, Token: 1, NextConnection: n.Session.NextConnection()}, nil)
 		require.NoError(t, err)
 		require.NoError(t, h.Release(t.Context()))
 		require.Zero(t, asked.Hits())
@@ -681,7 +681,7 @@ func TestGive_SeveralNodes_OneDeletedBeforeTheProof(t *testing.T) {
 			time.Sleep(time.Second)
 			require.NoError(t, srv.Delete(n.Paths[which]))
 			syncs := srv.Intercept(zktest.Match{Op: zktest.OpSync, Path: n.Paths[0], Times: -1}, zktest.Proceed())
-			_, err = Give(t.Context(), Turn{Node: n, Token: 1, Reconnected: since}, nil)
+			_, err = Give(t.Context(), Turn{Node: n, Token: 1, NextConnection: since}, nil)
 			require.ErrorIs(t, err, ephemeral.ErrGone)
 			require.Equal(t, 1, syncs.Hits())
 			synctest.Wait()

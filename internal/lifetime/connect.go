@@ -198,24 +198,25 @@ func (l *Lifetime) Connected() <-chan struct{} {
 	return l.up
 }
 
-// Heard returns when the latest request that a server has answered was sent.
-func (l *Lifetime) Heard() time.Time {
+// AnsweredSent returns when the latest request that a server has answered was sent.
+func (l *Lifetime) AnsweredSent() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.upkeep.Heard()
+	return l.upkeep.AnsweredSent()
 }
 
-// HeardOn is Heard for the connection whose loss closes the given channel; zero if another one has come up since.
-func (l *Lifetime) HeardOn(down <-chan struct{}) time.Time {
+// AnsweredSentOn is AnsweredSent for the connection whose loss closes the given channel; zero if another one has come
+// up since.
+func (l *Lifetime) AnsweredSentOn(down <-chan struct{}) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.down != down:
 		return time.Time{}
 	case l.isUp():
-		return l.upkeep.Heard()
+		return l.upkeep.AnsweredSent()
 	default:
-		return l.heardLast
+		return l.lastAnsweredSent
 	}
 }
 
@@ -247,9 +248,9 @@ func (l *Lifetime) connectionDown(c *link.Connection) {
 		return
 	}
 	l.up = make(chan struct{})
-	l.heardLast = l.upkeep.Heard()
+	l.lastAnsweredSent = l.upkeep.AnsweredSent()
 	close(l.down)
-	l.listener.Down(l.upkeep.Heard())
+	l.listener.Down(l.upkeep.AnsweredSent())
 	l.upkeep.SyncDone()
 	if l.lost != nil {
 		l.mu.Unlock()

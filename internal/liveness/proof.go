@@ -62,9 +62,9 @@ type Proof struct {
 	margin  time.Duration
 	beat    time.Duration // between two syncs that keep the proof fresh
 
-	contact  time.Time // the latest one that is proven
-	heard    time.Time // when the latest request of any kind that has been answered was sent
-	contacts []contact // answered requests not yet confirmed by a served one, by time of answer
+	contact      time.Time // the latest one that is proven
+	answeredSent time.Time // when the latest request of any kind that has been answered was sent
+	contacts     []contact // answered requests not yet confirmed by a served one, by time of answer
 
 	// Resumptions, by the time each was sent. The bounds are times until which a server keeps the session alive.
 	resumeSent     time.Time // the latest
@@ -145,7 +145,7 @@ func (p *Proof) grantNeeds() time.Duration {
 // Answered records that a request was sent at sent and answered at at, and which witness vouches for the answer. Errors
 // that do not come from applying the request are not recorded, since a server that is cut off may return them.
 func (p *Proof) Answered(sent, at time.Time, by Witness) {
-	p.heard = latest(p.heard, sent)
+	p.answeredSent = latest(p.answeredSent, sent)
 	if by >= Leader {
 		p.confirm(sent)
 	}
@@ -194,7 +194,7 @@ func (p *Proof) ValidUntil() time.Time {
 }
 
 // SilentUntil returns the time that is a whole timeout after the latest answered request was sent.
-func (p *Proof) SilentUntil() time.Time { return p.heard.Add(p.timeout) }
+func (p *Proof) SilentUntil() time.Time { return p.answeredSent.Add(p.timeout) }
 
 // Lasts reports whether the proof lasts until a contact made now can be proven, and for spare beyond that.
 func (p *Proof) Lasts(now time.Time, spare time.Duration) bool {
@@ -215,8 +215,8 @@ func (p *Proof) Timeout() time.Duration { return p.timeout }
 // Least returns the least timeout that was ever negotiated.
 func (p *Proof) Least() time.Duration { return p.least }
 
-// Heard returns when the latest request that has been answered was sent.
-func (p *Proof) Heard() time.Time { return p.heard }
+// AnsweredSent returns when the latest request that has been answered was sent.
+func (p *Proof) AnsweredSent() time.Time { return p.answeredSent }
 
 // soonest returns the earlier time; a zero time means none.
 func soonest(a, b time.Time) time.Time {
@@ -243,7 +243,8 @@ type Terms struct {
 
 // lag returns how much older an answered contact must be than a request that the leader serves for the contact to
 // count. Half a tick is enough for a follower to report the contact. A tick and a half covers a leader that was
-// replaced and does not notice for that long.
+// replaced and does not notice for that long. With a timeout below six ticks, the lag is shorter, and such a leader is
+// not covered: see package conn.
 //
 // Source: ZooKeeper's Leader.lead counts its followers once a tick. A leader that was frozen notices at the first count
 // that they are gone. A leader that is cut off counts syncLimit ticks from the beginning of the next tick; the

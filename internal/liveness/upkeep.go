@@ -25,7 +25,7 @@ type Conn struct {
 // Step is what is due at a moment.
 type Step struct {
 	Warn []func() // to call
-	Sync bool     // a sync must be sent now; the upkeep records it as sent
+	Sync bool     // a sync must be sent now, with a barrier if a resumption is unproven; the upkeep records it as sent
 	Drop bool     // a sync has been unanswered for too long, so the connection must be dropped
 	// A whole timeout after the latest answered request was sent or, if later, a part of a long reply arrived: by then
 	// the session has ended.

@@ -60,16 +60,16 @@ func (a *Age) Disconnected() <-chan struct{} { return a.down }
 // before the answer to a later request, so if none of the watches has fired when checked after the latest answer was
 // received, that answer had seen no change. Answers on another connection prove nothing.
 func (a *Age) AsOf() time.Time {
-	heard := a.session.HeardOn(a.down)
+	asOf := a.session.AnsweredSentOn(a.down)
 	for _, w := range a.watches {
 		if w.HasFired() {
-			heard = time.Time{}
+			asOf = time.Time{}
 		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.watches) > 0 && heard.After(a.asOf) {
-		a.asOf = heard
+	if len(a.watches) > 0 && asOf.After(a.asOf) {
+		a.asOf = asOf
 	}
 	return a.asOf
 }

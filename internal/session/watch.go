@@ -270,11 +270,11 @@ func (w *watches) fireOne(key watchKey, a *sharedWatch, deleted bool) {
 	delete(w.set, key)
 }
 
-// onEvent is called on the goroutine that reads from the connection, so it never waits for a reader. A watch is in the
-// set before the request that sets it on the server is sent, so it is there when the event arrives. Replies that the
-// server sent after the event are read after it.
+// onEvent is called on the goroutine that reads from the connection, so it never waits for a reader: a feed has no
+// bound, and a watch is a channel to close. A watch is in the set before the request that sets it on the server is
+// sent, so it is there when the event arrives. Replies that the server sent after the event are read after it.
 func (s *session) onEvent(e zk.Event) {
-	s.tell(News{Kind: Changed, Event: e.Type, Path: e.Path, Heard: s.Heard()})
+	s.tell(News{Kind: Changed, Event: e.Type, Path: e.Path, AnsweredSent: s.AnsweredSent()})
 	data, exist := watchKey{watchData, e.Path}, watchKey{watchExist, e.Path}
 	switch e.Type {
 	case zk.EventNodeCreated:
@@ -327,7 +327,7 @@ func (s *session) removeWatches(r removal) {
 // watchesRemoved makes the callers that may have had one of the watches, and the feeds that cover the path, read again.
 func (s *session) watchesRemoved(r removal) {
 	s.watches.fire(false, r.keys...)
-	s.tell(News{Kind: Changed, Event: r.event, Path: r.path, Heard: s.Heard()})
+	s.tell(News{Kind: Changed, Event: r.event, Path: r.path, AnsweredSent: s.AnsweredSent()})
 }
 
 // Got is the result of [Session.GetW].

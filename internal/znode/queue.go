@@ -80,7 +80,7 @@ func New(client *client.Client, path string, config recipe.Config, kinds ...stri
 	}
 	q := newQueue(client, path, config, kinds...)
 	q.shortcuts, q.arms = useShortcuts, useShortcuts && !q.sharedWithKazoo()
-	// A rule for several kinds only reveals who is in the way.
+	// Looking early takes the order of one kind: a rule for several only reveals who is in the way. Arming works for any.
 	if q.arms && len(kinds) == 1 {
 		q.handOver = config.HandOver
 	}
@@ -216,7 +216,7 @@ func (q *Queue) AcquireBy(
 			return nil, w.gaveUp(err)
 		}
 		// Others rely on this turn, and there is no second one: if the node is gone, the hold reports it.
-		w.reconnected = nil
+		w.nextConnection = nil
 		h, err := w.grant(zkrecipes.Token(w.node.Czxid))
 		return h, w.gaveUp(err)
 	}))

@@ -6,7 +6,7 @@ package znode
 type Rule func(queue []Contender, me int) (predecessor int, granted bool)
 
 // First grants the contender at the head. Each of the others waits for the one just ahead, so a contender that leaves
-// wakes one waiter.
+// wakes one waiter, or two if waiters look early.
 func First(_ []Contender, me int) (int, bool) { return me - 1, me == 0 }
 
 // NoWriterAhead grants a reader that has no writer ahead of it. The others wait for the nearest writer.

@@ -37,7 +37,7 @@ type Waiter struct {
 	own *session.Watch
 
 	// Fires when a connection comes up after the latest request that showed the waiter's node; see hold.Turn.
-	reconnected *session.Watch
+	nextConnection *session.Watch
 
 	glance *glance // the result of an early look, until it is used; may be nil
 
@@ -66,7 +66,7 @@ func (q *Queue) join(
 ) (*Waiter, error) {
 	w := &Waiter{queue: q, ctx: ctx, session: s, attempt: a, shared: q.sharedIn(s)}
 	sent := func() {
-		w.reconnected = s.NextConnection()
+		w.nextConnection = s.NextConnection()
 		if list {
 			w.listing = w.shared.list()
 		}
@@ -119,7 +119,7 @@ func (w *Waiter) relax() {
 
 // grant makes the hold.
 func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
-	turn := hold.Turn{Node: w.node, Token: token, Config: w.queue.config, Watch: w.own, Reconnected: w.reconnected}
+	turn := hold.Turn{Node: w.node, Token: token, Config: w.queue.config, Watch: w.own, NextConnection: w.nextConnection}
 	if w.queue.arms {
 		turn.Place = w.place
 	}
@@ -169,7 +169,7 @@ func (w *Waiter) list() *listing {
 // lookAnew is called before a listing is requested. The listing settles what a watch on the waiter's node has left
 // open.
 func (w *Waiter) lookAnew() {
-	w.reconnected = w.session.NextConnection()
+	w.nextConnection = w.session.NextConnection()
 	if w.own.HasFired() && !w.own.SaysDeleted() {
 		w.own = nil
 	}
@@ -257,8 +257,8 @@ const nameAfter = 50 * time.Millisecond
 // pause waits until one of at most three changes is reported. recheck is true if none has been reported for so
 // long that an event may have been lost.
 //
-// The session is not kept proven while waiting: only a hold needs that, and thousands may wait. After an event, one
-// sync is sent ahead of the reads, so that the proof is there when they are answered.
+// The session is not kept proven while waiting: only a hold needs that, and thousands may wait. After an event, a sync
+// or barrier is sent ahead of the reads if the proof needs one, so that it is there when they are answered.
 func (w *Waiter) pause(ctx context.Context, changes ...<-chan struct{}) (recheck bool, err error) {
 	w.relax()
 	defer func() {

@@ -20,8 +20,8 @@ func (e *engine) answered(r *request, a *session.Answer) {
 	case e.noteZxid(r, a.Zxid):
 		e.unanswered(r, errBehind)
 		return
-	case a.Zxid > 0 && a.Sent.After(e.heard):
-		e.heard = a.Sent
+	case a.Zxid > 0 && a.Sent.After(e.answeredSent):
+		e.answeredSent = a.Sent
 	}
 	switch r.kind {
 	case reading, probing:

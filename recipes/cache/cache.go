@@ -332,8 +332,8 @@ func (c *Cache) view() View {
 		Failed: e.nodes.failed, Err: e.err,
 	}
 	if v.Current && v.Pending == 0 {
-		// Heard comes first: an event that the server sent before that answer is then already in the feed.
-		if heard := e.feed.Heard(); e.feed.Idle() {
+		// AnsweredSent comes first: an event that the server sent before that answer is then already in the feed.
+		if heard := e.feed.AnsweredSent(); e.feed.Idle() {
 			v.AsOf = e.asOf.advance(heard)
 		}
 	}

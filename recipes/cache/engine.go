@@ -28,13 +28,13 @@ type engine struct {
 	err     error // why the engine has ended
 	denied  error // why all servers refuse the client; nil in a session
 
-	feed      *session.Feed // of the current session
-	connected bool
-	epoch     int       // counts connections
-	zxid      int64     // the latest that an answer has reported; set by noteZxid in answer.go
-	behind    bool      // the server has not caught up to zxid, and requests must follow a sync
-	heard     time.Time // when the latest request that was answered and handled had been sent
-	asOf      instant
+	feed         *session.Feed // of the current session
+	connected    bool
+	epoch        int       // counts connections
+	zxid         int64     // the latest that an answer has reported; set by noteZxid in answer.go
+	behind       bool      // the server has not caught up to zxid, and requests must follow a sync
+	answeredSent time.Time // when the latest request that was answered and handled had been sent
+	asOf         instant
 
 	inflight int
 	large    int  // bytes of recent large answers
@@ -189,10 +189,10 @@ const restTime = 10 * time.Millisecond
 func (e *engine) hear(n session.News) {
 	switch n.Kind {
 	case session.Changed:
-		e.advanceIfClean(n.Heard)
+		e.advanceIfClean(n.AnsweredSent)
 		e.changed(n)
 	case session.Down:
-		e.advanceIfClean(n.Heard)
+		e.advanceIfClean(n.AnsweredSent)
 		e.down()
 	case session.Up:
 		e.begin()
@@ -265,11 +265,11 @@ func (e *engine) advanceIfClean(at time.Time) {
 
 // advance ends the round if it can, and begins the next.
 func (e *engine) advance() {
-	if !e.connected || e.heard.IsZero() {
+	if !e.connected || e.answeredSent.IsZero() {
 		return
 	}
 	was := e.rounds.caughtUp
-	asOf := e.rounds.advance(e.plan.dirty, e.heard)
+	asOf := e.rounds.advance(e.plan.dirty, e.answeredSent)
 	if asOf.IsZero() {
 		return
 	}

@@ -29,7 +29,7 @@ var canaries = []canary{
 	{"proof: a deadline from the last answer of any kind", clientTests, []edit{{
 		"internal/liveness", "Proof.ValidUntil",
 		"return soonest(p.contact.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))",
-		"return p.heard.Add(p.timeout)",
+		"return p.answeredSent.Add(p.timeout)",
 	}}},
 	{"proof: the resumption of a session proves it", clientTests, []edit{{
 		"internal/liveness", "Proof.connected", "p.resumeAnswered = sent", "p.contact = sent",
@@ -149,7 +149,7 @@ var canaries = []canary{
 		"grant: on an unwatched node deleted before the connection that brought the proof came up",
 		quick + "./internal/znode",
 		[]edit{{
-			"internal/hold", "Turn.mayBeGone", "return t.Reconnected.HasFired()", "return false",
+			"internal/hold", "Turn.mayBeGone", "return t.NextConnection.HasFired()", "return false",
 		}},
 	},
 	// C6 Leaving.

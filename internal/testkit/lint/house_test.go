@@ -173,8 +173,8 @@ func TestHouse_IsAsDrawn(t *testing.T) {
 	assert.Equal(t, picture, drawn, "docs/design.md shows another picture: go generate ./internal/testkit/lint")
 }
 
-// TestGoStatements_HaveOwners: these packages join their goroutines. All others start theirs through Session.Go and
-// Client.Go.
+// TestGoStatements_HaveOwners: these packages join their goroutines. All others start theirs through Session.Go,
+// Client.Go or a WaitGroup.
 func TestGoStatements_HaveOwners(t *testing.T) {
 	owners := []string{"internal/client", "internal/link"}
 	for dir := range rooms(t) {
