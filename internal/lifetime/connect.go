@@ -188,14 +188,14 @@ func (l *Lifetime) Disconnected() <-chan struct{} {
 	return l.down
 }
 
-// Connected returns a channel that is closed while there is a connection, or nil if the session has ended.
-func (l *Lifetime) Connected() <-chan struct{} {
+// Connected returns a channel that is closed while there is a connection, or the session's own error if it has ended.
+func (l *Lifetime) Connected() (<-chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lost != nil {
-		return nil
+		return nil, l.lost
 	}
-	return l.up
+	return l.up, nil
 }
 
 // AnsweredSent returns when the latest request that a server has answered was sent.

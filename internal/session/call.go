@@ -79,8 +79,12 @@ func (s *session) AwaitUp(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return CauseOf(ctx)
 	}
+	up, ended := s.Connected()
+	if ended != nil {
+		return ended
+	}
 	select {
-	case <-s.Connected():
+	case <-up:
 		return nil
 	case <-s.Done():
 		return s.Err()
@@ -108,7 +112,7 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	case <-c.done:
 	default:
 		var none T
-		if err := s.endedFor(); err != nil {
+		if err := s.Err(); err != nil {
 			return none, &OpError{Op: c.op, Path: c.path, Err: c.mode.unanswered(err)}
 		}
 		return none, &OpError{Op: c.op, Path: c.path, Err: c.mode.unanswered(s.ExplainUnanswered(context.Cause(ctx)))}
@@ -131,13 +135,13 @@ func (m mode) unanswered(why error) error {
 func (s *session) failed(op, path string, m mode, err error) error {
 	switch outcome.Of(err) {
 	case outcome.NotExecuted:
-		if ended := s.endedFor(); ended != nil {
+		if ended := s.Err(); ended != nil {
 			err = ended // the reason it was not sent
 		} else {
 			err = fmt.Errorf("%w: %w", errAgain, err)
 		}
 	case outcome.Unknown:
-		if ended := s.endedFor(); ended != nil {
+		if ended := s.Err(); ended != nil {
 			err = ended // the reason for the missing answer
 		} else if m == reading && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) &&
 			!errors.Is(err, zkrecipes.ErrTooLarge) {
@@ -146,20 +150,10 @@ func (s *session) failed(op, path string, m mode, err error) error {
 		err = m.unanswered(err)
 	case outcome.Expired:
 		s.Expired(err)
-		err = s.endedFor()
+		err = s.Err()
 	case outcome.Refused:
 	}
 	return &OpError{Op: op, Path: path, Err: err}
-}
-
-// endedFor returns why the session has ended, or nil. If another goroutine is still ending the holds, it waits for that,
-// so that no request reports the end of the session before a hold does.
-func (s *session) endedFor() error {
-	err := s.Err()
-	if err != nil {
-		<-s.Done()
-	}
-	return err
 }
 
 // NotExecuted reports whether the request behind err was certainly not executed, because there was no connection or the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,35 +58,23 @@ func TestCalls_SessionEndsFirst_SayWhy(t *testing.T) {
 	})
 }
 
-// Two requests are told that the session has expired, and a third one is made then. None of them returns before all
-// holds have ended.
-func TestCalls_SessionExpires_HoldsEndFirst(t *testing.T) {
+// While the losses of a session are being reported and there is no connection, its calls fail immediately.
+func TestCalls_SessionOver_FailAtOnce(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		s := trial.Live(t, trial.Dial(t, srv))
-		ending := make(chan struct{})
-		end := sync.OnceFunc(func() { close(ending) })
-		defer end()
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
+		took := make(chan time.Duration, 1)
 		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() {
-			<-ending
+			var err error
+			took <- trial.After(func() { err = s.Sync(t.Context(), "/") })
+			require.ErrorIs(t, err, zkrecipes.ErrClosed)
 			return nil
 		})
 		require.True(t, ok)
-		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Fail(zktest.CodeSessionExpired))
-		srv.Stall(trial.Ours, zktest.FromServer)
-		answered := make(chan error, 3)
-		get := func() { _, _, err := s.Get(t.Context(), "/"); answered <- err }
-		go get()
-		go get()
+		trial.CutOff(srv, trial.Ours)
 		synctest.Wait()
-		srv.Heal(trial.Ours)
-		synctest.Wait()
-		go get()
-		synctest.Wait()
-		require.Empty(t, answered)
-		end()
-		for range cap(answered) {
-			require.ErrorIs(t, <-answered, zkrecipes.ErrLost)
-		}
+		require.NoError(t, c.Close())
+		require.Zero(t, <-took)
 	})
 }
 
