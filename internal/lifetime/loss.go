@@ -68,8 +68,9 @@ func (l *Lifetime) answered(sent, at time.Time, by liveness.Witness) {
 	notices.deliver()
 }
 
-// end ends the session; the first reason counts. All holds have ended before pending operations fail, and before
-// another session can exist.
+// end ends the session; the first reason counts. All holds have ended before done is closed, and before another session
+// can exist. A second request that reports the same end may return while they are being ended: waiting for that here
+// would block the goroutine that ends them, if its own delete fails.
 func (l *Lifetime) end(why *zkrecipes.LostError) {
 	l.mu.Lock()
 	if l.lost != nil {

@@ -321,7 +321,7 @@ func (m *model) hear() {
 		m.plan.spoil(m.parts[n.changed], m.rounds.next())
 		return
 	case n.zxid > 0:
-		m.newest, m.heard = n.zxid, max(m.answeredSent, n.at)
+		m.newest, m.heard = n.zxid, max(m.heard, n.at)
 	}
 	switch {
 	case n.rearm == nil && n.err != nil:
