@@ -102,7 +102,7 @@ func TestTLS_CertificatesChange(t *testing.T) {
 	for range 12 {
 		now.Store(newIdentity(t))
 		srv.CutAll()
-		for most := sections.Load() + 20; ctx.Err() == nil && sections.Load() < most; {
+		for goal := sections.Load() + 20; ctx.Err() == nil && sections.Load() < goal; {
 			time.Sleep(time.Millisecond)
 		}
 	}

@@ -25,7 +25,7 @@ func (l *Lifetime) ProvePause() time.Duration {
 // one.
 func (l *Lifetime) Freshen() {
 	l.mu.Lock()
-	c, doubtful := l.connection, l.upkeep.ResumptionUnproven()
+	c, unproven := l.connection, l.upkeep.ResumptionUnproven()
 	if l.freshening == c || !l.upkeep.Freshen(time.Now()) {
 		l.mu.Unlock()
 		return
@@ -38,7 +38,7 @@ func (l *Lifetime) Freshen() {
 		l.freshening = nil
 	}
 	r := SyncRequest("/", "/", func(error) { done() })
-	if doubtful {
+	if unproven {
 		r = BarrierRequest(func(error) { done() })
 	}
 	// Without a connection done is never called, which is harmless: the next connection is a different one.

@@ -57,9 +57,9 @@ func (m *Marked) lock(ctx context.Context) (unlock func(), err error) {
 // Update replaces the node's data with what next returns for it. If another client changes the node first, Update calls
 // next again. Update returns what it wrote.
 //
-// Errors: those of next, in which case nothing was written; ErrUnknownOutcome if the session or ctx ended before the
-// outcome was known, or the node or the marker was deleted by hand, or a server failed to apply it; otherwise the
-// server's error, in which case nothing was written.
+// Errors: those of next, in which case nothing was written; ErrUnknownOutcome if, before the outcome was known, the
+// session or ctx ended, the node or the marker was deleted by hand, or a server reported an internal error; otherwise
+// the server's error, in which case nothing was written.
 func (m *Marked) Update(ctx context.Context, next func(data []byte) ([]byte, error)) (updated []byte, err error) {
 	unlock, err := m.lock(ctx)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/layout"
@@ -299,11 +298,7 @@ func TestArmed_ReadersAndWriters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-				at := func(label string) *znode.Queue {
-					q, err := znode.New(dial(t, srv, label), path, recipe.Config{}, znode.Read, znode.Write)
-					require.NoError(t, err)
-					return q
-				}
+				at := func(label string) *znode.Queue { return queueOf(t, srv, label, znode.Read, znode.Write) }
 				var holders []*zkrecipes.Hold
 				a := at("a")
 				for _, e := range c.holders {
@@ -325,11 +320,7 @@ func TestArmed_ReadersAndWriters(t *testing.T) {
 // TestArmed_WriterAheadGivesUp_NoList: the reader's only obstacle is the writer, even if readers are ahead of that.
 func TestArmed_WriterAheadGivesUp_NoList(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-		at := func(label string) *znode.Queue {
-			q, err := znode.New(dial(t, srv, label), path, recipe.Config{}, znode.Read, znode.Write)
-			require.NoError(t, err)
-			return q
-		}
+		at := func(label string) *znode.Queue { return queueOf(t, srv, label, znode.Read, znode.Write) }
 		read := znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead}
 		holder := acquireAs(t.Context(), at("a"), read).Granted(t, time.Hour)
 		ctx, giveUp := context.WithCancel(t.Context())
@@ -349,11 +340,7 @@ func TestArmed_WriterAheadGivesUp_NoList(t *testing.T) {
 // TestArmed_WithKazoo_Lists: kazoo's contenders are counted by different rules.
 func TestArmed_WithKazoo_Lists(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-		at := func(label string) *znode.Queue {
-			q, err := znode.New(dial(t, srv, label), path, recipe.Config{}, znode.Lock, znode.KazooLock)
-			require.NoError(t, err)
-			return q
-		}
+		at := func(label string) *znode.Queue { return queueOf(t, srv, label, znode.Lock, znode.KazooLock) }
 		holder := acquire(t.Context(), at("a")).Granted(t, time.Hour)
 		waiting := acquire(t.Context(), at("b"))
 		waiting.Waits(t)

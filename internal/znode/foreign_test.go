@@ -101,8 +101,7 @@ func TestAcquire_ForeignContenderComesWhileWaiting(t *testing.T) {
 // TestQueue_ForeignContender_IsNotListed: holders and waiters can still be listed.
 func TestQueue_ForeignContender_IsNotListed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q, err := znode.New(dial(t, srv, "a"), path, recipe.Config{}, znode.Latch)
-		require.NoError(t, err)
+		q := queueOf(t, srv, "a", znode.Latch)
 		h := acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour)
 		list, err := q.List(t.Context())
 		require.NoError(t, err)

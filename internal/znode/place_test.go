@@ -316,8 +316,7 @@ func TestPlace_PredecessorGaveUp(t *testing.T) {
 // TestPlace_WriterBehindSeveralReaders: the reader that it waits for was granted alongside others.
 func TestPlace_WriterBehindSeveralReaders(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-		q, err := znode.New(dial(t, srv, "a"), path, recipe.Config{}, znode.Read, znode.Write)
-		require.NoError(t, err)
+		q := queueOf(t, srv, "a", znode.Read, znode.Write)
 		read := znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead}
 		one := acquireAs(t.Context(), q, read).Granted(t, time.Hour)
 		two := acquireAs(t.Context(), q, read).Granted(t, time.Hour)

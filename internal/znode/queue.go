@@ -80,7 +80,8 @@ func New(client *client.Client, path string, config recipe.Config, kinds ...stri
 	}
 	q := newQueue(client, path, config, kinds...)
 	q.shortcuts, q.arms = useShortcuts, useShortcuts && !q.sharedWithKazoo()
-	// Looking early takes the order of one kind: a rule for several only reveals who is in the way. Arming works for any.
+	// Looking early needs a queue of a single kind: with several, the rule only reveals who is in the way. Being armed
+	// does not depend on the kinds.
 	if q.arms && len(kinds) == 1 {
 		q.handOver = config.HandOver
 	}

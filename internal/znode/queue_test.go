@@ -38,6 +38,13 @@ func dial(t *testing.T, srv *zktest.Server, label string, opts ...conn.Option) *
 	return (*client.Client)(bubble.Dial(t, srv, label, opts...))
 }
 
+func queueOf(t *testing.T, srv *zktest.Server, label string, kinds ...string) *znode.Queue {
+	t.Helper()
+	q, err := znode.New(dial(t, srv, label), path, recipe.Config{}, kinds...)
+	require.NoError(t, err)
+	return q
+}
+
 func queue(t *testing.T, srv *zktest.Server, label string, opts ...conn.Option) *znode.Queue {
 	t.Helper()
 	return queueWith(t, dial(t, srv, label, opts...), []byte("me"))

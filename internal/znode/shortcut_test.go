@@ -267,8 +267,7 @@ func TestAcquire_DeletedByHandWithItsParent(t *testing.T) {
 // vacancy for a writer.
 func TestAcquire_BehindReaders_IsListed(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-		q, err := znode.New(dial(t, srv, "a"), path, recipe.Config{}, znode.Read, znode.Write)
-		require.NoError(t, err)
+		q := queueOf(t, srv, "a", znode.Read, znode.Write)
 		read := znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead}
 		first := acquireAs(t.Context(), q, read).Granted(t, time.Hour)
 		for range 6 {

@@ -333,8 +333,8 @@ func (c *Cache) view() View {
 	}
 	if v.Current && v.Pending == 0 {
 		// AnsweredSent comes first: an event that the server sent before that answer is then already in the feed.
-		if heard := e.feed.AnsweredSent(); e.feed.Idle() {
-			v.AsOf = e.asOf.advance(heard)
+		if sent := e.feed.AnsweredSent(); e.feed.Idle() {
+			v.AsOf = e.asOf.advance(sent)
 		}
 	}
 	v.Current = v.Current && e.err == nil && !e.feed.IsDown()

@@ -25,8 +25,8 @@
 // is closed; Err returns the reason. [Election.Run] then campaigns again, unless the client is closed.
 //
 // Candidates keep their places through short outages, but a candidate whose session ends rejoins the queue at the back
-// in the next session. When a campaign fails, the caller is no longer a candidate: the call waits until its node is
-// deleted, or its context is done, in which case the deletion continues in the background.
+// in the next session. When a campaign fails, the caller stops being a candidate. The call returns once its node has
+// been deleted. If its context is done first, the deletion continues in the background.
 //
 // # Fairness
 //

@@ -10,11 +10,10 @@ import (
 
 // Run campaigns, calls the lead function once elected, and campaigns again when the function returns, until ctx is
 // done. The context passed to the function is canceled when the term ends or ctx is done, whichever comes first; see
-// [zkrecipes.Hold.Context]. Run deletes the candidate only when the lead function returns. As a result, a leader that
-// stops when its context is canceled has stopped before the next one is elected. If the term is lost, the candidate is
-// deleted as soon as a server can be reached, and the next leader may be elected before the lead function returns, but
-// not before its context is canceled. If ctx is done when the lead function returns, Run does not wait for the
-// deletion, which continues in the background.
+// [zkrecipes.Hold.Context]. Run resigns when the lead function returns, so the next leader is elected only after that.
+// If the term is lost instead, the next leader is elected after the function's context is canceled, but perhaps before
+// the function returns. If ctx is done when the lead function returns, Run does not wait for the candidate to be
+// deleted; the deletion continues in the background.
 //
 // After a term that ended within a second, Run backs off before it campaigns again. The pause is 50 ms the first time
 // and doubles each time up to 5 seconds, plus or minus a random amount of up to half. A longer term resets the backoff.

@@ -26,9 +26,9 @@
 // good, and the next Lock returns a new hold with a larger token. Waiters whose session ends rejoin the queue at the
 // back in the next session.
 //
-// When an acquisition fails, the caller leaves the queue: the call waits until its node is deleted, or its context is
-// done, in which case the deletion continues in the background. If you close the client, its holds end and its waiters
-// return ErrClosed.
+// When an acquisition fails, the caller leaves the queue. The call returns once its node has been deleted. If its
+// context is done first, the deletion continues in the background. If you close the client, its holds end and its
+// waiters return ErrClosed.
 //
 // # Fairness
 //

@@ -128,8 +128,8 @@ func (s *Semaphore) readLimit(ctx context.Context) (int, error) {
 // The client must be allowed to read the node, because SetLimit reads it first.
 //
 // Errors: before sending any request, a negative limit, a limit whose four bytes are ASCII text, or a semaphore without
-// a limit node; ErrUnknownOutcome if a reply was lost and the node is now missing, or others have set the limit more
-// than once since, so that nobody can tell whether this call ever set it; or the server's error.
+// a limit node; ErrUnknownOutcome if a reply was lost and the node no longer shows whether this call set the limit,
+// because it is missing or has changed more than once since; or the server's error.
 //
 // Source: Curator's SharedCount.setCount.
 func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {

@@ -34,9 +34,10 @@ func NewCounter(c *conn.Client, path string, codec Codec[int64]) (*Counter, erro
 // Add adds delta, which may be negative, and returns the sum. While the session lives, Add counts exactly once: if the
 // reply is lost, the counter's marker shows whether the addition was applied, and Add continues from there.
 //
-// Errors: ErrUnknownOutcome if the addition is sent and the session ends, ctx is done, the node or its marker is
-// deleted, or the server fails to apply it, before its outcome is known. After any other error nothing was added: a sum
-// that the codec cannot encode, a node that cannot be decoded, context.Cause(ctx), ErrClosed, or the server's error.
+// Errors: ErrUnknownOutcome if, after the addition is sent and before its outcome is known, the session ends, ctx is
+// done, the node or its marker is deleted, or a server reports an internal error. After any other error nothing was
+// added: a sum that the codec cannot encode, a node that cannot be decoded, context.Cause(ctx), ErrClosed, or the
+// server's error.
 //
 // Source: Curator's DistributedAtomicLong.add and kazoo's Counter, which count twice if a reply is lost.
 func (c *Counter) Add(ctx context.Context, delta int64) (int64, error) {

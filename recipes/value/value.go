@@ -122,8 +122,8 @@ func (v *Value[T]) encode(x T) ([]byte, error) {
 // [Value.Update].
 //
 // Errors: a value that the codec cannot encode; ErrUnknownOutcome if a reply was lost and it cannot be determined
-// whether this call wrote the value, because others have written more than once since, the node does not exist or ctx
-// is done; or the server's error.
+// whether this call wrote the value, because the node has changed more than once since, it does not exist or ctx is
+// done; or the server's error.
 //
 // Source: Curator's SharedValue.setValue.
 func (v *Value[T]) Set(ctx context.Context, x T) (Version, error) { return v.set(ctx, x, nil) }
