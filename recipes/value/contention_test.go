@@ -99,12 +99,9 @@ func TestContention(t *testing.T) {
 		"Update":                {updateOne, true, 16, 2 * time.Second},
 		"Update, equal latency": {updateOne, false, 16, 2 * time.Second},
 	} {
-		for n, lasts := range map[int]time.Duration{2: 30 * time.Second, 8: 20 * time.Second, 64: 16 * time.Second} {
+		for n, lasts := range map[int]time.Duration{2: 10 * time.Second, 8: 10 * time.Second, 64: 12 * time.Second} {
 			if bubble.Race && (n == 64 || !tt.vary) { // takes minutes
 				continue
-			}
-			if bubble.Race {
-				lasts /= 3
 			}
 			t.Run(fmt.Sprintf("%s, %d clients", name, n), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, srv *zktest.Server) {

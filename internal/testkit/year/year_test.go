@@ -23,7 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-var days = flag.Int("days", 14, "virtual days to live through; a year takes minutes")
+var days = flag.Int("days", bubble.Rounds(14), "virtual days to live through; a year takes minutes")
 
 const day = 24 * time.Hour
 
