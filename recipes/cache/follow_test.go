@@ -914,6 +914,11 @@ func TestTyped_DecodesOnceAndKeepsErrorsApart(t *testing.T) {
 		good, ok := typed.Get("/app/good")
 		require.True(t, ok)
 		require.Equal(t, 2, good.Value)
+		create(t, srv, "/app/good/child")
+		require.NoError(t, c.Sync(t.Context()))
+		good, _ = typed.Get("/app/good")
+		entry, _ := c.Get("/app/good")
+		require.Equal(t, entry, good.Entry, "its children are those of now, although its data is the same")
 		_, ok = typed.Get("/app/missing")
 		require.False(t, ok)
 		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/secret$"},

@@ -67,10 +67,11 @@ func (t *Typed[T]) Decode(e Entry) TypedEntry[T] {
 	known := t.decoded[e.Path]
 	t.mu.Unlock()
 	if known.Mzxid == e.Mzxid && known.Czxid == e.Czxid {
-		if e.Err != nil {
-			known.Err = e.Err
+		typed.Value = known.Value
+		if e.Err == nil {
+			typed.Err = known.Err
 		}
-		return known
+		return typed
 	}
 	typed.Value, typed.Err = t.decode(e)
 	if typed.Err != nil {
