@@ -120,6 +120,51 @@ func TestNil_OfFunctions(t *testing.T) {
 	})
 }
 
+// A call with a nil context changes nothing.
+func TestNil_ChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		c, err := conn.Dial(t.Context(), "127.0.0.1", conn.WithDialer(srv.Dial))
+		require.NoError(t, err)
+		defer c.Close()
+		var none context.Context
+		g, err := group.New(c, "/group")
+		require.NoError(t, err)
+		services, err := discovery.New(c, "/services")
+		require.NoError(t, err)
+		here := discovery.Instance{Service: "s", ID: "i", Address: "a", Port: 1}
+		r, err := services.Register(t.Context(), here)
+		require.NoError(t, err)
+		n, err := node.New(c, "/node", []byte("before"))
+		require.NoError(t, err)
+		require.NoError(t, n.Ready(t.Context()))
+		shards, err := shard.New(c, "/shards")
+		require.NoError(t, err)
+		running, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- shards.Run(running, shard.List("x"), func(ctx context.Context, _ *shard.Shard) error {
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		time.Sleep(time.Minute)
+		before := srv.History()
+
+		_, err = g.Join(none, "w1", nil)
+		require.ErrorContains(t, err, "nil")
+		_, err = services.Register(none, discovery.Instance{Service: "s", ID: "j", Address: "a", Port: 1})
+		require.ErrorContains(t, err, "nil")
+		require.ErrorContains(t, r.Update(none, discovery.Instance{Port: 2}), "nil")
+		require.ErrorContains(t, n.Set(none, []byte("after")), "nil")
+		require.ErrorContains(t, shards.Leave(none), "nil")
+		time.Sleep(time.Minute)
+		require.Len(t, srv.History(), len(before))
+		stop()
+		require.ErrorIs(t, <-ended, context.Canceled)
+	})
+}
+
 // saysNil calls a method with a nil receiver or context. If it panics, the panic must name what is nil and must not be
 // a runtime error. The method may also ignore the nil, or reject another argument first.
 func saysNil(t *testing.T, name string, m reflect.Method, receiver, ctx reflect.Value) {

@@ -156,17 +156,10 @@ func WithRecheck(interval time.Duration) Option {
 // entries become stale; raise [WithMaxNodes] or [WithMaxBytes], or use [WithFilter].
 var ErrTooMuch = errors.New("too much to cache")
 
-// closedError reports that the cache was closed. It matches zkrecipes.ErrClosed, as if the client had been closed.
-type closedError struct{}
-
-func (closedError) Error() string { return "the cache was closed" }
-
-func (closedError) Is(target error) bool { return target == zkrecipes.ErrClosed }
-
 // Node returns a cache of one node, which doesn't have to exist yet. It does not contact the servers: the cache reads
 // the node in the background, and [Cache.Ready] waits for that. Close the cache when you no longer need it.
 //
-// Errors: a nil client; a path that is relative or malformed; an invalid option.
+// Errors: a nil client; a path that is relative or malformed; an invalid option; ErrClosed.
 func Node(c *conn.Client, path string, opts ...Option) (*Cache, error) {
 	return open((*client.Client)(c), path, config{depth: 0}, opts)
 }
@@ -239,11 +232,12 @@ type Entry struct {
 	Path string
 	Data []byte // owned by the cache: do not modify it
 	// Stat is from the most recent read. If the cache follows the node's children, Cversion, Pzxid and NumChildren are
-	// from the latest list of children or, before there is one, from the node's creation. If it doesn't, changes to these
-	// three trigger no event, and changes to Aversion never do, so they can be stale until the data is read again.
+	// from the latest list of children or, before there is one, from the node's creation. If it doesn't, changes to
+	// these three trigger no event, and changes to Aversion never do, so they can be stale until the data is read
+	// again.
 	zk.Stat
-	// Err is why the node, or its list of children, could not be read or decoded. If it is set, the other fields are from
-	// an earlier read, or empty.
+	// Err is why the node, or its list of children, could not be read or decoded. If it is set, the other fields are
+	// from an earlier read, or empty.
 	Err error
 }
 
@@ -253,15 +247,16 @@ func (e Entry) Name() string { return e.Path[strings.LastIndexByte(e.Path, '/')+
 // View reports how fresh and how complete a cache is.
 type View struct {
 	// Freshness reports how up to date the cache is: it has everything that its server had at AsOf. AsOf is zero until
-	// the cache is complete for the first time, and Current is true only while the cache is complete and has not stopped
-	// with an error.
+	// the cache is complete for the first time, and Current is true only while the cache is complete and has not
+	// stopped with an error.
 	zkrecipes.Freshness
 	// Exists reports whether the root exists.
 	Exists bool
 	// Nodes and Bytes are how many nodes the cache holds, and how many bytes of names and data.
 	Nodes int
 	Bytes int64
-	// Pending is how many parts still need to be read or watched again. A part is a node's data, or its list of children.
+	// Pending is how many parts still need to be read or watched again. A part is a node's data, or its list of
+	// children.
 	Pending int
 	// Failed is how many parts could not be read on the last attempt; their nodes' Entry.Err is set. Because ZooKeeper
 	// does not notify the cache when they become readable, [Cache.Sync] and each recheck try again.

@@ -9,14 +9,15 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // engine follows the nodes, on one goroutine. It takes the news from the feed in the order in which the server sent it,
 // and sends requests, so an answer is never older than an event that was handled before it.
 //
-// The engine keeps three books: which nodes exist, what must be requested, and which complete passes have ended. It
-// leaves to them whatever they can decide, and only passes on what the server reports. nodes compares czxids, so a node
+// The engine has three records: which nodes exist, what must be requested, and which complete passes have ended. They
+// make every decision they can; the engine only passes on what the server reports. nodes compares czxids, so a node
 // that was deleted and created again while the connection was down is reported as both. The fields are guarded by
 // Cache.mu.
 type engine struct {
@@ -77,7 +78,7 @@ func (c *Cache) run(ctx, patience context.Context) {
 	switch {
 	case err == nil: // the engine has ended
 	case ctx.Err() != nil && !errors.Is(err, zkrecipes.ErrClosed):
-		c.end(closedError{})
+		c.end(recipe.Closed("cache"))
 	default:
 		c.end(err)
 	}
@@ -153,7 +154,7 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 			c.sessionOver(f)
 			return false
 		case <-ctx.Done():
-			c.end(closedError{})
+			c.end(recipe.Closed("cache"))
 			return true
 		}
 	}

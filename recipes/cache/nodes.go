@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// nodes are the nodes that the cache has, including those of which it only knows the name, and their counts. It records
+// nodes holds the nodes of the cache, including those known only by name, and counts them. It records
 // what was read, and reports what that means for the rest. It has no clock, no lock and no I/O.
 type nodes struct {
 	tree

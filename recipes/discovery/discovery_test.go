@@ -279,12 +279,16 @@ func TestUpdate(t *testing.T) {
 		d := open(t, bubble.Dial(t, srv, "a"))
 		i := orders("1", 1)
 		i.Metadata = map[string]string{"weight": "1"}
+		i.URI = []discovery.URIPart{{Value: "/orders"}}
 		r := register(t, d, i)
 		told := watch(t, open(t, bubble.Dial(t, srv, "b")), "orders")
 		before := r.Instance()
 		changed := r.Instance()
 		changed.Metadata["weight"] = "2"
 		require.Equal(t, "1", r.Instance().Metadata["weight"], "it is a copy")
+		changed.URI[0].Value = "changed"
+		require.NotEqual(t, "changed", r.Instance().URI[0].Value)
+		changed.URI = before.URI
 		require.NoError(t, r.Update(t.Context(), changed))
 		last := told.Last()
 		require.Len(t, told.All(), 2)
@@ -592,6 +596,30 @@ func TestRegister_ContextEnds(t *testing.T) {
 		require.NoError(t, r.Update(t.Context(), orders("1", 2)))
 		require.True(t, srv.Exists(r.Path()))
 	})
+}
+
+// A call whose context has ended writes nothing, and neither does one after Close.
+func TestEndedContext_WritesNothing(t *testing.T) {
+	for range 20 { // a select between the two would choose at random
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Dubbo()))
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			writes := srv.Intercept(zktest.Match{Times: -1, Op: zktest.OpCreate}, zktest.Proceed())
+			_, err := d.Register(ctx, orders("", 1))
+			require.ErrorIs(t, err, context.Canceled)
+			synctest.Wait()
+			require.Zero(t, writes.Hits())
+			r := register(t, d, orders("", 1))
+			before, sent := r.Instance(), writes.Hits()
+			changed := discovery.Instance{Port: 1, Metadata: map[string]string{"weight": "1"}}
+			require.ErrorIs(t, r.Update(ctx, changed), context.Canceled)
+			require.NoError(t, r.Close(t.Context()))
+			require.ErrorIs(t, r.Update(t.Context(), changed), zkrecipes.ErrClosed)
+			require.Equal(t, before, r.Instance())
+			require.Equal(t, sent, writes.Hits())
+		})
+	}
 }
 
 // counting counts what it decodes. The payloads of instances are unique.

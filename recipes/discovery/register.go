@@ -9,12 +9,12 @@ import (
 	"iter"
 	"maps"
 	"path"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -138,7 +138,7 @@ func (r *Registration) Instance() Instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := r.instance
-	i.Metadata = maps.Clone(i.Metadata)
+	i.Metadata, i.URI, i.Payload = maps.Clone(i.Metadata), slices.Clone(i.URI), bytes.Clone(i.Payload)
 	return i
 }
 
@@ -190,6 +190,9 @@ func (r *Registration) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 // Errors: a different service or ID; an instance that the format cannot represent; context.Cause(ctx), along with what
 // the call was waiting for; the server's error; ErrClosed.
 func (r *Registration) Update(ctx context.Context, i Instance) error {
+	if ctx == nil {
+		return fmt.Errorf("discovery: update: %w", session.ErrNoContext)
+	}
 	now := r.Instance()
 	i.ID, i.Address, i.Service = cmp.Or(i.ID, now.ID), cmp.Or(i.Address, now.Address), cmp.Or(i.Service, now.Service)
 	if i.Registered.IsZero() {
@@ -206,14 +209,26 @@ func (r *Registration) Update(ctx context.Context, i Instance) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(r.closing, func() { cancel(fmt.Errorf("discovery: %s: %w", r.Path(), zkrecipes.ErrClosed)) })()
+	defer context.AfterFunc(r.closing, func() { cancel(r.closed()) })()
 	select {
 	case r.updating <- struct{}{}:
 		defer func() { <-r.updating }()
 	case <-ctx.Done():
 		return session.CauseOf(ctx)
 	}
+	// The select may have chosen the turn although the context has ended too, and after Close, the function above may
+	// not have run yet.
+	switch {
+	case r.closing.Err() != nil:
+		return r.closed()
+	case ctx.Err() != nil:
+		return session.CauseOf(ctx)
+	}
 	return r.replace(ctx, i, n)
+}
+
+func (r *Registration) closed() error {
+	return fmt.Errorf("discovery: %s: %w", r.Path(), recipe.Closed("registration"))
 }
 
 // replace is called by one goroutine at a time.

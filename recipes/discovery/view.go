@@ -17,8 +17,9 @@ type View struct {
 	Service string
 	// Entries are the instances, sorted by age: the one with the oldest node comes first.
 	Entries []Entry
-	// Zxid is the ID of the transaction that last changed the list of instances; 0 if there has never been an instance. Of
-	// two views, the one with the larger Zxid is newer.
+	// Zxid is the ID of the transaction that last changed the list of instances, or that created the service's node; 0
+	// if that node does not exist, for example because its container was reaped. Of two views whose Zxids are not 0,
+	// the one with the larger is newer.
 	Zxid int64
 	// Freshness is never current in a view from [Discovery.Instances], because nothing follows the service.
 	zkrecipes.Freshness

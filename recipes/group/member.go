@@ -78,6 +78,12 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 	if !cfg.wait {
 		cfg.options = append(cfg.options, node.WithRefusal())
 	}
+	switch { // the node is created in the background
+	case ctx == nil:
+		return nil, fmt.Errorf("group: join: %w", session.ErrNoContext)
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("group: join: %w", session.CauseOf(ctx))
+	}
 	n, err := node.New((*conn.Client)(g.client), g.child(name), payload, cfg.options...)
 	if err != nil {
 		return nil, fmt.Errorf("group: %w", err)

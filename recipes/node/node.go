@@ -230,11 +230,14 @@ func (n *Node) Ready(ctx context.Context) error {
 }
 
 // Set replaces the data, and blocks until the server has stored it, or newer data from a later Set. Even if Set fails,
-// the data is still written as soon as possible, unless it was too large or the Node is closed.
+// the data is still written as soon as possible, unless it was too large or the Node has ended.
 //
 // Errors: the same as for [Node.Ready], or data that is too large. If the server refused earlier data, Set waits for
 // the server's answer to the new data, which is sent after the pause between two attempts.
 func (n *Node) Set(ctx context.Context, data []byte) error {
+	if ctx == nil {
+		return fmt.Errorf("%s: %w", n.path, session.ErrNoContext)
+	}
 	if err := n.check(data); err != nil {
 		return err
 	}
@@ -251,7 +254,7 @@ func (n *Node) Set(ctx context.Context, data []byte) error {
 }
 
 // Close deletes the node if it is the client's own, and blocks until the node is gone or its session is over. Close is
-// idempotent. Afterwards, Ready, Set and Watch return ErrClosed.
+// idempotent. Afterwards, Ready, Set and Watch return ErrClosed, unless the Node had ended with another error.
 //
 // Errors: context.Cause(ctx), or the server's error if it doesn't permit the deletion. In either case, the deletion is
 // retried in the background.
@@ -260,7 +263,7 @@ func (n *Node) Close(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", n.path, session.ErrNoContext)
 	}
 	n.claim.Leave()
-	n.finish(fmt.Errorf("%s: %w", n.path, zkrecipes.ErrClosed))
+	n.finish(fmt.Errorf("%s: %w", n.path, recipe.Closed("kept node")))
 	n.stop()
 	for {
 		n.mu.Lock()

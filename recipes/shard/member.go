@@ -139,6 +139,9 @@ func (s *Shards) exit() {
 //
 // Errors: context.Cause(ctx).
 func (s *Shards) Leave(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("leave %s: %w", s.path, session.ErrNoContext)
+	}
 	s.mu.Lock()
 	m := s.member
 	s.mu.Unlock()
