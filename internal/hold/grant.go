@@ -66,8 +66,8 @@ type Turn struct {
 	Node   *ephemeral.Node
 	Token  zkrecipes.Token
 	Config recipe.Config
-	// Watch is the waiter's watch on the node, if it has one; the grant takes it over. Otherwise NextConnection fires on
-	// a connection newer than the one that showed the node. With neither, as in Queue.AcquireBy, the grant does not
+	// Watch is the waiter's watch on the node, if it has one; the grant takes it over. Otherwise NextConnection fires
+	// on a connection newer than the one that showed the node. With neither, as in Queue.AcquireBy, the grant does not
 	// depend on whether the node still exists.
 	Watch, NextConnection *session.Watch
 	Place                 Place // nil if there is none to pass on
@@ -280,6 +280,16 @@ func (sh *share) Value(key any) any {
 	return sh.Context.Value(key)
 }
 
+// isAbove reports whether ctx descends from the share's hold.
+func (sh *share) isAbove(ctx context.Context) bool {
+	for of := shareOf(ctx); of != nil; of = shareOf(of.Context) {
+		if of == sh {
+			return true
+		}
+	}
+	return false
+}
+
 // isDetached reports whether detach was called.
 func (g *Grant) isDetached() bool {
 	g.mu.Lock()
@@ -331,7 +341,7 @@ func (sh *share) Release(ctx context.Context) error {
 		g.place.PassOn()
 	}
 	// A context that descends from the hold has ended with it, which is not an error.
-	if err := n.WaitRemoved(ctx); err != nil && !errors.Is(err, zkrecipes.ErrReleased) {
+	if err := n.WaitRemoved(ctx); err != nil && (!errors.Is(err, zkrecipes.ErrReleased) || !sh.isAbove(ctx)) {
 		return &session.OpError{Op: "release", Path: sh.Path(), Err: fmt.Errorf("the node is not deleted yet: %w", err)}
 	}
 	return nil
@@ -459,8 +469,8 @@ func guarded(ctx context.Context, shares []*share, ops []zkrecipes.Op) (results 
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return nil, err
 	case errors.As(err, &failed) && errors.Is(err, zk.ErrNoNode):
-		// Either a guard has failed, or a check of a contender that an earlier op of the same transaction has deleted. If
-		// in doubt, it was the guard.
+		// Either a guard has failed, or a check of a contender that an earlier op of the same transaction has deleted.
+		// If in doubt, it was the guard.
 		i := slices.IndexFunc(guards, func(guard zkrecipes.Op) bool { return guard.Path == failed.Path })
 		if i >= 0 && failed.Op == "multi: "+string(zkrecipes.KindCheck) {
 			if gone := guardians[i].Check(ctx); gone != nil {

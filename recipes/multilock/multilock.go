@@ -71,7 +71,8 @@ type Holds struct {
 // reader and writer; leases that the semaphore can't have. Later: the error from the first lock that can't be acquired,
 // such as a [*zkrecipes.WaitError] if ctx is done first; one that matches ErrLost if a hold was lost while LockAll was
 // waiting for the next lock; or ErrDeadlock if two locks are one path through two clients, or if ctx is derived from a
-// hold on one of them that isn't reentrant.
+// hold on one of them that isn't reentrant. With semaphores, LockAll does not return ErrDeadlock but waits: leases that
+// the same caller holds may be released by another goroutine.
 //
 // Source: Curator's InterProcessMultiLock, which gives each member the full wait time, and continues after a failure.
 func LockAll(ctx context.Context, locks ...zkrecipes.Part) (*Holds, error) {

@@ -587,3 +587,15 @@ func TestLockAll_BadInput_SendsNothing(t *testing.T) {
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
 	})
 }
+
+// A context that descends from all of the holds ends with them, which is not an error of their release.
+func TestRelease_ContextOfTheHolds(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		all, err := multilock.LockAll(t.Context(), mixed(t, a, 2)...)
+		require.NoError(t, err)
+		srv.Stall(zktest.Label("a"), zktest.Both)
+		err = all.Release(all.Context())
+		srv.Heal(zktest.Label("a"))
+		require.NoError(t, err)
+	})
+}

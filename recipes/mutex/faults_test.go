@@ -310,6 +310,25 @@ func TestLock_NestedThroughSub_LossHasItsPath(t *testing.T) {
 	}
 }
 
+// A context that descends from another hold, which was released, says nothing about this one.
+func TestRelease_ContextOfAnotherHold_SaysThatItIsNotConfirmed(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		other, err := newMutex(t, a).Lock(t.Context())
+		require.NoError(t, err)
+		m, err := mutex.New(a, "/another")
+		require.NoError(t, err)
+		h, err := m.Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, other.Release(t.Context()))
+		srv.Stall(zktest.Label("a"), zktest.Both)
+		err = h.Release(other.Context())
+		srv.Heal(zktest.Label("a"))
+		var op *zkrecipes.OpError
+		require.ErrorAs(t, err, &op)
+		require.ErrorContains(t, err, "not deleted yet")
+	})
+}
+
 func TestLock_NestedThroughSub_ReleaseErrorHasItsPath(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		outer, inner := nestedThroughSub(t, a)
