@@ -118,3 +118,11 @@ func TestAhead(t *testing.T) {
 		}
 	}
 }
+
+// The name of a kazoo lease has no sequence number that could run out.
+func TestExhausted_KazooLease(t *testing.T) {
+	t.Parallel()
+	c, ok := layout.Parse("5a3b", layout.KazooLease)
+	require.True(t, ok)
+	require.False(t, c.Exhausted())
+}

@@ -57,10 +57,10 @@ var shardStates = []string{shardNobody, shardWaiting, shardAway, shardMoving, sh
 
 // stateOf returns the state of a shard.
 func stateOf(o shard.Owner) string {
-	switch held := o.Holder.Path != ""; {
-	case held && o.Moving():
+	switch {
+	case o.Moving():
 		return shardMoving
-	case held:
+	case o.Holder.Path != "":
 		return shardOwned
 	case o.Member == "":
 		return shardNobody

@@ -925,6 +925,12 @@ func TestOwners_Moving(t *testing.T) {
 	})
 }
 
+// Nothing moves while nobody holds the shard.
+func TestMoving_NobodyHolds(t *testing.T) {
+	t.Parallel()
+	require.False(t, shard.Owner{Shard: "s", Member: "a", Away: true}.Moving())
+}
+
 // The root of a client made by Sub is a path like any other.
 func TestNew_RootOfASub(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {

@@ -38,7 +38,8 @@ func List(names ...string) Source {
 }
 
 // Func is a set that the leader obtains by calling f. It calls f immediately, and then again each time after pausing
-// for the given interval. If f fails or returns an invalid set, the leader logs the error and keeps the last set.
+// for the given interval. If f fails or returns an invalid set, the leader logs the error and keeps the last set. f
+// must return when its context is done, because the leader resigns only after that.
 func Func(every time.Duration, f func(context.Context) ([]string, error)) Source {
 	return Source{
 		names: func(ctx context.Context, s *Shards) iter.Seq2[[]string, error] {

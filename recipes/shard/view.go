@@ -49,14 +49,14 @@ type Owner struct {
 	Member string
 	// Away reports that this member is restarting, and that the shard is reserved for it.
 	Away bool
-	// Holder is the member that holds the shard's lock, or is about to find out that it does; its Name is the member's ID.
-	// Holder is empty if there is none, and in views from [Shards.Watch].
+	// Holder is the member that holds the shard's lock, or is about to find out that it does; its Name is the member's
+	// ID. Holder is empty if there is none, and in views from [Shards.Watch].
 	Holder zkrecipes.Participant
 }
 
 // Moving reports whether the shard is being moved, because the member that holds it is not the one that the plan
 // assigns it to. Use it on owners from [Shards.Owners].
-func (o Owner) Moving() bool { return o.Member != o.Holder.Name }
+func (o Owner) Moving() bool { return o.Holder.Path != "" && o.Member != o.Holder.Name }
 
 // viewOf returns the view of a plan.
 func viewOf(p plan, at value.Version, err error) View {
