@@ -70,6 +70,9 @@
 //     election.ErrNotStanding, node.ErrDeleted, shard.ErrMoved and value.ErrChanged; fence.ErrStale, fence.ErrInvalid,
 //     fence.ErrInUse and fence.ErrCorrupt; sasl.ErrUnproven.
 //
+// Even if its own list of errors doesn't mention them, a call that contacts the servers also returns
+// context.Cause(ctx), [ErrClosed], and [ErrAuthFailed] while all servers refuse the client's credentials.
+//
 // # What is guaranteed
 //
 // While [Hold.Err] returns nil, no other contender holds what the hold represents, as long as nobody deletes nodes by

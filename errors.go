@@ -43,14 +43,15 @@ var (
 	// nobody uses it.
 	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node when it has no users")
 	// ErrForeignContender reports that the queue's parent has a child that looks like a contender of another library or
-	// recipe. The two would not wait for each other, so no call that lists the queue is granted while that child exists.
+	// recipe. The two would not wait for each other, so no call that lists the queue is granted while that child
+	// exists.
 	ErrForeignContender = errors.New("looks like a contender of another library or recipe")
 	// ErrUnsupportedServer reports that the server differs from ZooKeeper in a way that recipes depend on. See
 	// docs/compatibility.md.
 	ErrUnsupportedServer = errors.New("the server does not behave like ZooKeeper")
 	// ErrTaken reports that another session's node occupies the path. The error is a [*TakenError].
 	ErrTaken = errors.New("taken by another session")
-	// ErrClosed reports that the client was closed.
+	// ErrClosed reports that the client was closed, or what the call belongs to, such as a cache.
 	ErrClosed = errors.New("client closed")
 	// ErrAuthFailed reports that all servers refused the credentials given with conn.WithAuth or conn.WithSASL. The
 	// session has ended, and its holds with it; see [LossRefused]. The client keeps retrying, with pauses in between.

@@ -10,8 +10,9 @@ import (
 )
 
 // Hold is one granted acquisition: a lock, one or more leases of a semaphore, or a term of leadership. It ends once and
-// for all when it is released, its session ends, its deadline ([Hold.ValidUntil]) passes, its contender is deleted, or
-// the client is closed, whichever comes first. A Hold is safe for concurrent use.
+// for all when it is released, its session ends, its deadline ([Hold.ValidUntil]) passes, its contender is deleted, the
+// client is closed, or, if the recipe was opened with WithLossOnSuspend, the connection is lost, whichever comes first.
+// A Hold is safe for concurrent use.
 //
 // If [Hold.Err] returns nil, the servers had granted no other contender at the moment Err read the clock, unless
 // somebody deleted the contender by hand and this client has not heard of it yet. No hold can guarantee that this is
@@ -181,11 +182,11 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
 // Source: Curator's Revoker, which writes __REVOKE__ to the holder's node.
 func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 
-// Release ends the hold. Unless nested holds remain on the contender, it also deletes that, and waits until the node is
-// gone or the session is over. If ctx is done first, the deletion continues in the background, so Release with a
-// canceled context still releases the hold. A context that is derived from the hold is done as soon as the hold ends,
-// and with such a context Release returns nil without waiting. Release is idempotent, and you can call it again to
-// resume waiting for the deletion.
+// Release ends the hold. Unless nested holds remain on the contender, it also deletes the contender, and waits until
+// the node is gone or the session is over. If ctx is done first, the deletion continues in the background, so Release
+// with a canceled context still releases the hold. A context that is derived from the hold is done as soon as the hold
+// ends, and with such a context Release returns nil without waiting. Release is idempotent, and you can call it again
+// to resume waiting for the deletion.
 //
 // If the session timed out locally, the next waiter is granted when the client has reconnected and ended that session,
 // or the servers have expired it.

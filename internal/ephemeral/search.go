@@ -15,8 +15,8 @@ import (
 //
 // The barrier, a transaction without effect, makes the read newer than any create whose reply is lost, so each has been
 // applied or never will be. A sync would not suffice: the leader that answers it may have been replaced by the one that
-// has the create. There is one exception: a server may hang while it has the create, and resume the session afterwards,
-// when we have already tried again without success; see sweep.
+// has the create. There is one exception: a server may stall with the create and resume the session later, when a
+// search has already found nothing; see sweep.
 func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*Node, error) {
 	if err := s.Barrier(ctx); err != nil {
 		return nil, err

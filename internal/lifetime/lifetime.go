@@ -2,17 +2,17 @@
 // its end. On its own it sends only the credentials, the requests that the proof and the end need, and a barrier if a
 // waiter leans on an event. All others come from the packages above.
 //
-// These clocks decide about it, with T for the session timeout:
+// These limits apply, where T is the session timeout:
 //
 //   - Attempts to connect: T/6 each, but at least 1 s (Ensemble.ConnectTimeout); up to 2T/3 after rounds in which all
 //     servers accepted the connection and did not answer (Ensemble.attemptLimit).
 //   - A ping: T/3 after the latest sync or write that was answered was sent (link).
-//   - The end of a connection: 2T/3 without a reply, an event or part of a long reply, or T/2 in which nothing but
-//     events arrived (link); or T/4 without an answer to a sync while the session is retained, as by holds and
-//     acquisitions (liveness.Step.Drop).
+//   - The end of a connection: 2T/3 after the last reply, event or part of a long reply; if only events arrive, T/2
+//     after the oldest unanswered request was sent, but not before 2T/3 have passed since the last reply (link); or T/4
+//     without an answer to a sync while the session is retained, as by holds and acquisitions (liveness.Step.Drop).
 //   - The end of the holds: ValidUntil, computed from the answers (liveness.Proof).
-//   - The end of the session, besides the server's word: T after the latest answered request was sent, or part of a
-//     long reply has arrived (liveness.Step.Silent).
+//   - The end of the session, unless a server reports it earlier: T after the latest answered request was sent, or
+//     after part of a long reply arrived (liveness.Step.Silent).
 //
 // An event passes from link.Connection.read through linkOwner.Event to Listener.Event, which is onEvent of package
 // session, and fires a session.Watch.
@@ -45,7 +45,8 @@ type Client interface {
 	// held. The functions they return log the change, and are called without the lock.
 	Up(Report) (log func())
 	Down(Report) (log func())
-	// Ended records that the session has ended. The next one may open once Done is closed, which happens after this call.
+	// Ended records that the session has ended. The next one may open once Done is closed, which happens after this
+	// call.
 	Ended(why *zkrecipes.LostError, last Report)
 	// WhyDisconnected returns why the client is not connected, or nil if it is. It may be called with or without the
 	// lifetime's lock held.
@@ -63,9 +64,9 @@ type Listener interface {
 	Event(zk.Event)
 	// Over reports that the session has ended, once Done is closed.
 	Over()
-	// Closing reports that the session has ended here and is about to be closed on the server. Closing may send requests
-	// with ask, and calls the then function once they have been answered, or can no longer be. ask reports false if the
-	// connection is gone. Closing must not block.
+	// Closing reports that the session has ended here and is about to be closed on the server. Closing may send
+	// requests with ask, and calls the then function once they have been answered, or can no longer be. ask reports
+	// false if the connection is gone. Closing must not block.
 	Closing(ask func(...Request) bool, then func())
 }
 
@@ -149,8 +150,8 @@ func (l *Lifetime) Timeout() time.Duration {
 func (l *Lifetime) ValidUntil() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// The time of the loss counts only once all loss callbacks have returned: a caller that checks earlier would mistake
-	// it for a deadline that has passed.
+	// The time of the loss counts only once all loss callbacks have returned: a caller that checks earlier would
+	// mistake it for a deadline that has passed.
 	until := l.upkeep.ValidUntil()
 	if l.ended() && l.lost.At.Before(until) {
 		return l.lost.At

@@ -32,8 +32,8 @@ type Owner interface {
 	TooLarge(size int) error
 	// Event receives an event. It is called on the reading goroutine, in the order of the replies.
 	Event(e zk.Event)
-	// Down is called for every connection that closes, possibly more than once. When it returns, the holds that end with
-	// the connection have ended.
+	// Down is called for every connection that closes, possibly more than once. When it returns, the holds that end
+	// with the connection have ended.
 	Down(c *Connection)
 }
 
@@ -46,7 +46,7 @@ type Connection struct {
 	server string
 	socket bool // whether it has a buffer in the kernel
 	born   time.Time
-	up     atomic.Bool // whether the server has given us the session
+	up     atomic.Bool // whether the session is established on it
 
 	newest atomic.Pointer[time.Time] // see Arrived
 
@@ -57,9 +57,9 @@ type Connection struct {
 	unasked  bool          // it is an event, or something that was not requested
 	patience time.Duration // how long the server may stay silent; 0 until the connection is up
 	watchdog *time.Timer   // closes the connection when the server has been silent for too long
-	// When the watchdog does that, counted from born; 0 until the connection is up.
+	// When the watchdog closes the connection, counted from born; 0 until the connection is up.
 	barksAt atomic.Int64
-	mute    atomic.Bool // if the watchdog does that, it is because only events arrive
+	mute    atomic.Bool // whether it would do so because only events arrive
 
 	wake    chan struct{} // signals the writing goroutine that something is queued; holds one
 	gone    chan struct{} // closed with the connection

@@ -10,8 +10,8 @@ import (
 type Request struct {
 	Op    int32
 	Frame []byte // without its xid, which is set later; the connection owns it
-	// Done receives the reply, or the error if there will be none. It is called once, usually on the goroutine that reads
-	// from the connection, and must not block.
+	// Done receives the reply, or the error if there will be none. It is called once, usually on the goroutine that
+	// reads from the connection, and must not block.
 	Done func(Reply, error)
 }
 
@@ -154,7 +154,7 @@ func (c *Connection) enqueue(frame []byte) {
 func (c *Connection) Prepare(connect []byte) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sent := time.Now() // see Ask
+	sent := time.Now() // too early is safe; see send
 	c.enqueue(connect)
 	return sent
 }
@@ -186,7 +186,7 @@ func (c *Connection) keepAlive(interval time.Duration) {
 			c.pinger.Reset(left)
 			return
 		}
-		c.pings = append(c.pings, time.Now()) // see Ask
+		c.pings = append(c.pings, time.Now()) // see send
 		c.enqueue(wire.PingFrame())
 		c.flush()
 		c.pinger.Reset(interval)

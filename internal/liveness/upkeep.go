@@ -12,7 +12,7 @@ type Upkeep struct {
 	warnings map[*Warning]struct{} // nil until there is one
 }
 
-// New returns the upkeep of a session that no server has given yet.
+// New returns the upkeep of a session that is not established yet.
 func New(terms Terms) Upkeep { return Upkeep{Proof: Proof{terms: terms}} }
 
 // Conn is what is known about the latest connection; zero if there is none.
@@ -25,7 +25,7 @@ type Conn struct {
 // Step is what is due at a moment.
 type Step struct {
 	Warn []func() // to call
-	Sync bool     // a sync must be sent now, with a barrier if a resumption is unproven; the upkeep records it as sent
+	Sync bool     // a sync must be sent now; the upkeep records it as sent
 	Drop bool     // a sync has been unanswered for too long, so the connection must be dropped
 	// A whole timeout after the latest answered request was sent or, if later, a part of a long reply arrived: by then
 	// the session has ended.

@@ -18,8 +18,8 @@ import (
 type Replacement struct {
 	Client *client.Client
 	Path   string
-	// Next returns the data to write over what the node holds. It is called again when another client has changed the node
-	// first.
+	// Next returns the data to write over what the node holds. It is called again when another client has changed the
+	// node first.
 	Next func(now session.Node) ([]byte, error)
 	// Apply sends a transaction; if nil, Client sends it.
 	Apply func(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error)
@@ -73,7 +73,7 @@ func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 //
 // If the node has the version to be replaced, no copy was applied. If exactly one write followed that version, with
 // different data, the copies were refused. If the write is idempotent and the node holds its data, it counts as
-// applied, whoever wrote them. Otherwise the outcome is undecided. That includes a missing node: a copy may have
+// applied, whoever wrote it. Otherwise the outcome is undecided. That includes a missing node: a copy may have
 // created it, and another client may have deleted it since.
 //
 // No read is too old for that: a session never reads anything older than what it has already read, and neither does the

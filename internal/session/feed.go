@@ -263,7 +263,8 @@ type removal struct {
 	keys  []watchKey
 }
 
-// removable returns the watches on a path that no feed but f needs, or false if there are none.
+// removable returns watches on a path that f no longer needs, or false if another feed needs them all. Those of the
+// data cannot be removed alone: if another feed needs only the children, all are removed, and that feed is notified.
 func (s *session) removable(f *Feed, abs string) (removal, bool) {
 	switch data, children := s.needed(f, abs); {
 	case data && children:

@@ -298,7 +298,7 @@ func (s *Session) Unwatch(w *Watch) {
 	}
 }
 
-// removeAt removes the watches on an absolute path that no feed needs.
+// removeAt removes watches on an absolute path; see removable.
 func (s *session) removeAt(path string) {
 	if r, some := s.removable(nil, path); some {
 		s.removeWatches(r)
@@ -330,7 +330,7 @@ func (s *session) watchesRemoved(r removal) {
 	s.tell(News{Kind: Changed, Event: r.event, Path: r.path, AnsweredSent: s.AnsweredSent()})
 }
 
-// Got is the result of [Session.GetW].
+// Got is one of the results of [Session.GetBothW].
 type Got struct {
 	Data  []byte
 	Stat  zk.Stat

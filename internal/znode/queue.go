@@ -88,7 +88,7 @@ func New(client *client.Client, path string, config recipe.Config, kinds ...stri
 	return q, nil
 }
 
-// newQueue returns a queue without shortcuts.
+// newQueue returns a queue whose waiters always list.
 func newQueue(client *client.Client, path string, config recipe.Config, kinds ...string) *Queue {
 	q := &Queue{name: path, kinds: kinds, config: config}
 	// A parent that kazoo uses too is a plain node: a kazoo object checks only once that it exists, and fails if the

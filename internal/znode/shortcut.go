@@ -64,7 +64,7 @@ type vacancy struct {
 
 func (v vacancy) exists() bool { return v.parentWatch != nil }
 
-// useShortcuts lets tests switch the shortcuts off.
+// useShortcuts lets tests switch off the shortcuts, being armed, and being passed the place.
 var useShortcuts = true
 
 func newShortcut(q *Queue, s *session.Session) *shortcut {

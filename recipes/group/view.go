@@ -24,7 +24,8 @@ type Member struct {
 	Path string
 	// Data is the node's data, which must not be modified. It is nil in views from a Watch without [WithPayloads].
 	Data []byte
-	// Czxid identifies the node's incarnation, and orders members by seniority: a member that rejoins gets a larger one.
+	// Czxid identifies the node's incarnation, and orders members by seniority: a member that rejoins gets a larger
+	// one.
 	Czxid int64
 	// Session is the session that owns the node, or 0 if the node is not ephemeral.
 	Session int64
@@ -36,8 +37,9 @@ type Member struct {
 type View struct {
 	// Members are sorted by seniority: the one that has been in the group longest comes first.
 	Members []Member
-	// Zxid is the ID of the transaction that last changed the list of members; 0 if there has never been a member. Of two
-	// views, the one with the larger Zxid is newer.
+	// Zxid is the ID of the transaction that last changed the list of members, or that created the group's node; 0 if
+	// that node does not exist, for example because its container was reaped. Of two views whose Zxids are not 0, the
+	// one with the larger is newer.
 	Zxid int64
 	// Freshness is never current in a view from [Group.Members], because nothing follows the group after the call.
 	zkrecipes.Freshness

@@ -81,7 +81,8 @@ func WithKazoo() Option { return recipe.Kazoo[*config]() }
 // New returns the semaphore on path with the given limit. It sends no requests; the first Acquire creates missing
 // nodes.
 //
-// Errors: a nil client; a path that is relative, malformed or the root; a limit below 1; or an invalid option.
+// Errors: a nil client; a path that is relative, malformed or the root; a limit below 1 or above 2147483647; with
+// [WithLimitNode], also one whose four bytes are ASCII text; or an invalid option.
 func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, error) {
 	client := (*client.Client)(c)
 	cfg := config{Config: recipe.Defaults(client)}
