@@ -78,8 +78,8 @@ tidy: ## check that go.mod and go.sum match the sources
 	for module in $(MODULES); do (cd $$module && go mod tidy -diff); done
 	for module in $(NESTED); do tools/tidy.sh $$module; done
 
-# The modules that have code for one system or architecture alone; the tests and linters run on Linux and amd64. integration/ stops servers
-# with signals that Windows does not have.
+# Only these modules have code for one system or architecture. linux/amd64 is left to the tests and linters. integration/ stops servers with
+# signals that Windows does not have, so one other system is enough.
 .PHONY: typecheck
 typecheck: ## type-check the code and tests for Linux, macOS and Windows, on amd64 and arm64
 	mkdir -p $(BIN)
@@ -95,7 +95,7 @@ typecheck: ## type-check the code and tests for Linux, macOS and Windows, on amd
 
 .PHONY: proofs
 proofs: ## check the models of the deadline, the queue, the writes and the shards, with and without each premise (needs spin and gcc)
-	proofs/check.sh
+	nice -n 19 proofs/check.sh
 
 .PHONY: canaries
 canaries: ## break the code on purpose, and show which tests notice

@@ -70,8 +70,8 @@
 //     election.ErrNotStanding, node.ErrDeleted, shard.ErrMoved and value.ErrChanged; fence.ErrStale, fence.ErrInvalid,
 //     fence.ErrInUse and fence.ErrCorrupt; sasl.ErrUnproven.
 //
-// Even if its own list of errors doesn't mention them, a call that contacts the servers also returns
-// context.Cause(ctx), [ErrClosed], and [ErrAuthFailed] while all servers refuse the client's credentials.
+// Any call that contacts the servers may also return context.Cause(ctx), [ErrClosed] or, while all servers refuse the
+// client's credentials, [ErrAuthFailed], even if its own list of errors doesn't mention them.
 //
 // # What is guaranteed
 //

@@ -51,7 +51,7 @@ var (
 	ErrUnsupportedServer = errors.New("the server does not behave like ZooKeeper")
 	// ErrTaken reports that another session's node occupies the path. The error is a [*TakenError].
 	ErrTaken = errors.New("taken by another session")
-	// ErrClosed reports that the client was closed, or what the call belongs to, such as a cache.
+	// ErrClosed reports that the client, or whatever the call was made on, such as a cache, was closed.
 	ErrClosed = errors.New("client closed")
 	// ErrAuthFailed reports that all servers refused the credentials given with conn.WithAuth or conn.WithSASL. The
 	// session has ended, and its holds with it; see [LossRefused]. The client keeps retrying, with pauses in between.

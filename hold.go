@@ -11,8 +11,8 @@ import (
 
 // Hold is one granted acquisition: a lock, one or more leases of a semaphore, or a term of leadership. It ends once and
 // for all when it is released, its session ends, its deadline ([Hold.ValidUntil]) passes, its contender is deleted, the
-// client is closed, or, if the recipe was opened with WithLossOnSuspend, the connection is lost, whichever comes first.
-// A Hold is safe for concurrent use.
+// client is closed, or, if the recipe was created with WithLossOnSuspend, the connection is lost, whichever comes
+// first. A Hold is safe for concurrent use.
 //
 // If [Hold.Err] returns nil, the servers had granted no other contender at the moment Err read the clock, unless
 // somebody deleted the contender by hand and this client has not heard of it yet. No hold can guarantee that this is

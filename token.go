@@ -10,12 +10,12 @@ import (
 
 // Token is a fencing token: the czxid of the contender behind a [Hold]. Every new contender has a larger token than all
 // earlier ones on the same ensemble, even if a container was reaped and its sequence numbers started over. Of two
-// contenders that exclude each other, the one that is granted later has the larger token. Holds on one contender, as
-// those of a reentrant mutex, share a token. When a write lock is downgraded to a read lock (package rwlock), it keeps
-// the writer's token, because the next writer may already have its own.
+// contenders that exclude each other, the one that is granted later has the larger token. Holds on one contender, such
+// as those of a reentrant mutex, share a token. When a write lock is downgraded to a read lock (package rwlock), it
+// keeps the writer's token, because the next writer may already have its own.
 //
 // Tokens of different locks follow the order in which the contenders were created, which may not be that of the grants.
-// Don't check tokens of several locks against one another.
+// Never compare tokens of different locks.
 //
 // A token protects a resource only if the resource rejects older tokens. The resource must see the token as early as
 // the first read of the critical section, because a fence that is checked only on writes doesn't prevent lost updates.

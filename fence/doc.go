@@ -9,7 +9,7 @@
 // A resource admits no token after a higher one, even if requests run concurrently or arrive in any order. This holds
 // across restarts as long as the [Store] outlives them, as [File] does and [Memory] doesn't. If the store fails,
 // nothing is admitted. Because the tokens of a lock grow with every grant ([zkrecipes.Token]), a token is rejected only
-// if its hold was followed by another. Present only tokens of one lock for a resource.
+// if its hold was followed by another. For each resource, present tokens of one lock only.
 //
 // # What it requires
 //

@@ -79,8 +79,8 @@ func (c Contender) Writes() bool { return c.Kind == Write || c.Kind == KazooLock
 func (c Contender) reads() bool { return c.Kind == Read || c.Kind == KazooRead }
 
 // Exhausted reports that c's sequence number no longer determines its place. When the counter runs out, it stays at
-// 2147483647 for successive creates, while creates that are in flight together get negative numbers. A lease of
-// kazoo's has no number.
+// 2147483647 for successive creates, while creates that are in flight together get negative numbers. Kazoo's
+// leases have no number.
 func (c Contender) Exhausted() bool {
 	return c.Kind != KazooLease && (len(c.Key) != 10 || !onlyDigits(c.Key) || c.Key >= "2147483647")
 }

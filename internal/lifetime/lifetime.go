@@ -8,8 +8,9 @@
 //     servers accepted the connection and did not answer (Ensemble.attemptLimit).
 //   - A ping: T/3 after the latest sync or write that was answered was sent (link).
 //   - The end of a connection: 2T/3 after the last reply, event or part of a long reply; if only events arrive, T/2
-//     after the oldest unanswered request was sent, but not before 2T/3 have passed since the last reply (link); or T/4
-//     without an answer to a sync while the session is retained, as by holds and acquisitions (liveness.Step.Drop).
+//     after the oldest unanswered request was sent, but not before 2T/3 have passed since the last reply, or the
+//     last event while no request was unanswered (link); or T/4 without an answer to a sync while the session is
+//     retained, as by holds and acquisitions (liveness.Step.Drop).
 //   - The end of the holds: ValidUntil, computed from the answers (liveness.Proof).
 //   - The end of the session, unless a server reports it earlier: T after the latest answered request was sent, or
 //     after part of a long reply arrived (liveness.Step.Silent).

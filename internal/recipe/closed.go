@@ -2,7 +2,7 @@ package recipe
 
 import "github.com/zkrecipes/zkrecipes"
 
-// Closed is the error of calls on something that was closed while its client was not. It matches zkrecipes.ErrClosed.
+// Closed is the error of calls on something that was itself closed, such as a cache. It matches zkrecipes.ErrClosed.
 type Closed string
 
 func (c Closed) Error() string { return "the " + string(c) + " was closed" }

@@ -103,8 +103,8 @@ func (d *Double) Enter(ctx context.Context) (*Round, error) {
 }
 
 // Leave leaves the round, and blocks until all other members have left or been lost. If ctx is already done, Leave
-// still leaves, but doesn't wait. A context derived from the round is done as soon as the round is left, so pass the
-// one that Enter was called with. Call Leave again to resume waiting.
+// still leaves, but doesn't wait. A context derived from the round is done as soon as the round is left, so pass
+// another one. Call Leave again to resume waiting.
 //
 // Errors: a [*zkrecipes.LostError], once all others have left, if the caller's hold had already been lost;
 // context.Cause(ctx); ErrClosed; or the server's error.

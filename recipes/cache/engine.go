@@ -16,9 +16,9 @@ import (
 // engine follows the nodes, on one goroutine. It takes the news from the feed in the order in which the server sent it,
 // and sends requests, so an answer is never older than an event that was handled before it.
 //
-// The engine has three records: which nodes exist, what must be requested, and which complete passes have ended. They
-// make every decision they can; the engine only passes on what the server reports. nodes compares czxids, so a node
-// that was deleted and created again while the connection was down is reported as both. The fields are guarded by
+// The engine has three helpers, for which nodes exist, what must be requested, and which complete passes have ended.
+// They decide whatever they can; the engine itself only passes on what the server reports. nodes compares czxids, so a
+// node that was deleted and created again while the connection was down is reported as both. The fields are guarded by
 // Cache.mu.
 type engine struct {
 	cache   *Cache

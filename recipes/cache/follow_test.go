@@ -914,11 +914,6 @@ func TestTyped_DecodesOnceAndKeepsErrorsApart(t *testing.T) {
 		good, ok := typed.Get("/app/good")
 		require.True(t, ok)
 		require.Equal(t, 2, good.Value)
-		create(t, srv, "/app/good/child")
-		require.NoError(t, c.Sync(t.Context()))
-		good, _ = typed.Get("/app/good")
-		entry, _ := c.Get("/app/good")
-		require.Equal(t, entry, good.Entry, "its children are those of now, although its data is the same")
 		_, ok = typed.Get("/app/missing")
 		require.False(t, ok)
 		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/secret$"},
@@ -962,6 +957,23 @@ func TestTyped_NodeCanBeReadAgain(t *testing.T) {
 		e, _ = typed.Get("/app/a")
 		require.NoError(t, e.Err)
 		require.Equal(t, "data of /app/a", e.Value)
+	})
+}
+
+// The entry is that of now, even if its data was decoded earlier.
+func TestTyped_ChildComes_StatIsNew(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a")
+		c := ready(t, open(t, srv, cache.Tree))
+		typed, err := cache.As(c, func(e cache.Entry) (string, error) { return string(e.Data), nil })
+		require.NoError(t, err)
+		before, _ := typed.Get("/app/a")
+		require.Zero(t, before.NumChildren)
+		create(t, srv, "/app/a/b")
+		require.NoError(t, c.Sync(t.Context()))
+		after, _ := typed.Get("/app/a")
+		require.EqualValues(t, 1, after.NumChildren)
+		require.Equal(t, before.Value, after.Value)
 	})
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// addRearm sets watches again, without a read. This happens on each new connection, at each recheck and at each Sync,
-// because a server may have lost a watch silently, and after the first read of a leaf.
+// addRearm sets watches without a read. This happens on each new connection; after the first read of a leaf, or of a
+// root that is missing; and, because a server may lose a watch silently, at each recheck and Sync.
 func (e *engine) addRearm(b *session.Batch) bool {
 	w := watchList{room: e.feed.Room()}
 	rearm := e.plan.rearm(func(p part) bool {

@@ -600,22 +600,24 @@ func TestRegister_ContextEnds(t *testing.T) {
 
 // A call whose context has ended writes nothing, and neither does one after Close.
 func TestEndedContext_WritesNothing(t *testing.T) {
-	for range 20 { // a select between the two would choose at random
+	for range 20 { // a select would choose at random between its turn and the end of the context
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
 			d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Dubbo()))
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			writes := srv.Intercept(zktest.Match{Times: -1, Op: zktest.OpCreate}, zktest.Proceed())
+			writes := srv.Intercept(zktest.Match{Times: -1, Op: zktest.OpMulti, Path: "/providers/"}, zktest.Proceed())
 			_, err := d.Register(ctx, orders("", 1))
 			require.ErrorIs(t, err, context.Canceled)
 			synctest.Wait()
 			require.Zero(t, writes.Hits())
 			r := register(t, d, orders("", 1))
 			before, sent := r.Instance(), writes.Hits()
+			require.Positive(t, sent)
 			changed := discovery.Instance{Port: 1, Metadata: map[string]string{"weight": "1"}}
 			require.ErrorIs(t, r.Update(ctx, changed), context.Canceled)
 			require.NoError(t, r.Close(t.Context()))
 			require.ErrorIs(t, r.Update(t.Context(), changed), zkrecipes.ErrClosed)
+			synctest.Wait()
 			require.Equal(t, before, r.Instance())
 			require.Equal(t, sent, writes.Hits())
 		})

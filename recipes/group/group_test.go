@@ -743,7 +743,7 @@ func TestWatch_Settle(t *testing.T) {
 	})
 }
 
-// A thousand members join within a second. Without settling each of them costs a list. With it, the list is read at
+// Hundreds of members join within a second. Without settling each of them costs a list. With it, the list is read at
 // most four times per quiet period, and the caller learns in the meantime that the last view is not current.
 func TestWatch_Settle_SparesReadings(t *testing.T) {
 	const members, quiet = 250, time.Second

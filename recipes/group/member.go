@@ -78,7 +78,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 	if !cfg.wait {
 		cfg.options = append(cfg.options, node.WithRefusal())
 	}
-	switch { // the node is created in the background
+	switch { // before New, which creates the node in the background
 	case ctx == nil:
 		return nil, fmt.Errorf("group: join: %w", session.ErrNoContext)
 	case ctx.Err() != nil:

@@ -263,7 +263,7 @@ func (n *Node) Close(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", n.path, session.ErrNoContext)
 	}
 	n.claim.Leave()
-	n.finish(fmt.Errorf("%s: %w", n.path, recipe.Closed("kept node")))
+	n.finish(fmt.Errorf("%s: %w", n.path, recipe.Closed("node")))
 	n.stop()
 	for {
 		n.mu.Lock()

@@ -99,7 +99,7 @@ func TestContention(t *testing.T) {
 		"Update":                {updateOne, true, 16, 2 * time.Second},
 		"Update, equal latency": {updateOne, false, 16, 2 * time.Second},
 	} {
-		for n, lasts := range map[int]time.Duration{2: 10 * time.Second, 8: 10 * time.Second, 64: 12 * time.Second} {
+		for n, lasts := range map[int]time.Duration{2: 10 * time.Second, 8: 12 * time.Second, 64: 16 * time.Second} {
 			if bubble.Race && (n == 64 || !tt.vary) { // takes minutes
 				continue
 			}
