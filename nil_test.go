@@ -69,12 +69,21 @@ func everything(t *testing.T, c *conn.Client) []any {
 	}
 }
 
-// A nil context or a nil client causes an error or a panic that names it, not a runtime error.
-func TestNil_SaysWhatIsWrong(t *testing.T) {
+// withClient runs a test with a server and a client of it, in virtual time.
+func withClient(t *testing.T, test func(t *testing.T, srv *zktest.Server, c *conn.Client)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		c, err := conn.Dial(t.Context(), "127.0.0.1", conn.WithDialer(srv.Dial))
 		require.NoError(t, err)
+		defer c.Close()
+		test(t, srv, c)
+	})
+}
+
+// A nil context or a nil client causes an error or a panic that names it, not a runtime error.
+func TestNil_SaysWhatIsWrong(t *testing.T) {
+	withClient(t, func(t *testing.T, _ *zktest.Server, c *conn.Client) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		all := everything(t, c)
@@ -92,19 +101,14 @@ func TestNil_SaysWhatIsWrong(t *testing.T) {
 				}
 			}
 		}
-		require.NoError(t, c.Close())
 	})
 }
 
 // The functions that take a context say so too. TestBadInput of internal/recipe covers the constructors.
 func TestNil_OfFunctions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
-		c, err := conn.Dial(t.Context(), "127.0.0.1", conn.WithDialer(srv.Dial))
-		require.NoError(t, err)
-		defer c.Close()
+	withClient(t, func(t *testing.T, srv *zktest.Server, c *conn.Client) {
 		var none context.Context
-		_, err = conn.Dial(none, "127.0.0.1", conn.WithDialer(srv.Dial))
+		_, err := conn.Dial(none, "127.0.0.1", conn.WithDialer(srv.Dial))
 		require.ErrorContains(t, err, "nil")
 		_, err = fence.OpenFile(none, filepath.Join(t.TempDir(), "tokens"))
 		require.ErrorContains(t, err, "nil")
@@ -122,11 +126,7 @@ func TestNil_OfFunctions(t *testing.T) {
 
 // A call with a nil context changes nothing.
 func TestNil_ChangesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
-		c, err := conn.Dial(t.Context(), "127.0.0.1", conn.WithDialer(srv.Dial))
-		require.NoError(t, err)
-		defer c.Close()
+	withClient(t, func(t *testing.T, srv *zktest.Server, c *conn.Client) {
 		var none context.Context
 		g, err := group.New(c, "/group")
 		require.NoError(t, err)

@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -279,16 +280,11 @@ func TestUpdate(t *testing.T) {
 		d := open(t, bubble.Dial(t, srv, "a"))
 		i := orders("1", 1)
 		i.Metadata = map[string]string{"weight": "1"}
-		i.URI = []discovery.URIPart{{Value: "/orders"}}
 		r := register(t, d, i)
 		told := watch(t, open(t, bubble.Dial(t, srv, "b")), "orders")
 		before := r.Instance()
 		changed := r.Instance()
 		changed.Metadata["weight"] = "2"
-		require.Equal(t, "1", r.Instance().Metadata["weight"], "it is a copy")
-		changed.URI[0].Value = "changed"
-		require.NotEqual(t, "changed", r.Instance().URI[0].Value)
-		changed.URI = before.URI
 		require.NoError(t, r.Update(t.Context(), changed))
 		last := told.Last()
 		require.Len(t, told.All(), 2)
@@ -317,6 +313,23 @@ func TestUpdate(t *testing.T) {
 		}
 		require.Equal(t, 9, r.Instance().Port)
 		require.NotContains(t, r.Instance().Metadata, "x", "what was refused is forgotten")
+	})
+}
+
+// What a caller changes in it does not change the registration.
+func TestInstance_IsACopy(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		i := orders("1", 1)
+		i.Metadata = map[string]string{"weight": "1"}
+		i.URI = discovery.URISpec{{Value: "/orders"}}
+		i.Payload = json.RawMessage(`{"weight":"1","more":{}}`)
+		r := register(t, open(t, bubble.Dial(t, srv, "a")), i)
+		changed := r.Instance()
+		changed.Metadata["weight"], changed.URI[0].Value, changed.Payload[0] = "2", "changed", '!'
+		now := r.Instance()
+		require.Equal(t, "1", now.Metadata["weight"])
+		require.Equal(t, "/orders", now.URI[0].Value)
+		require.JSONEq(t, string(i.Payload), string(now.Payload))
 	})
 }
 
@@ -615,6 +628,9 @@ func TestEndedContext_WritesNothing(t *testing.T) {
 			require.Positive(t, sent)
 			changed := discovery.Instance{Port: 1, Metadata: map[string]string{"weight": "1"}}
 			require.ErrorIs(t, r.Update(ctx, changed), context.Canceled)
+			sameNode := register(t, open(t, bubble.Dial(t, srv, "b")), orders("1", 1))
+			require.ErrorIs(t, sameNode.Update(ctx, changed), context.Canceled)
+			require.Empty(t, sameNode.Instance().Metadata)
 			require.NoError(t, r.Close(t.Context()))
 			require.ErrorIs(t, r.Update(t.Context(), changed), zkrecipes.ErrClosed)
 			synctest.Wait()
