@@ -80,8 +80,8 @@ func New(client *client.Client, path string, config recipe.Config, kinds ...stri
 	}
 	q := newQueue(client, path, config, kinds...)
 	q.shortcuts, q.arms = useShortcuts, useShortcuts && !q.sharedWithKazoo()
-	// Looking early needs a queue of a single kind: with several, the rule only reveals who is in the way. Being armed
-	// does not depend on the kinds.
+	// A waiter can look early only in a queue of a single kind. With several kinds, the rule identifies the contender
+	// that blocks it, but not the one ahead of that. Arming works with any kinds.
 	if q.arms && len(kinds) == 1 {
 		q.handOver = config.HandOver
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// nodes holds the nodes of the cache, including those known only by name, and counts them. It records
-// what was read, and reports what that means for the rest. It has no clock, no lock and no I/O.
+// nodes holds the nodes of the cache, including those known only by name, and counts them. It records what was read, and
+// reports what that means for the rest. It has no clock, no lock and no I/O.
 type nodes struct {
 	tree
 	depth  int                     // levels below the root whose nodes are followed

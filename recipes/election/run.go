@@ -45,8 +45,8 @@ func (e *Election) campaign(ctx context.Context) (*zkrecipes.Hold, error) {
 }
 
 // Term returns the term that this process currently holds, and reports whether there is one. Use it where the term
-// isn't at hand, for example in a request handler. It finds only terms obtained through this same Election,
-// not through another one for the same client and path, so share the Election that campaigns.
+// isn't at hand, for example in a request handler. It finds only terms obtained through this same Election, not
+// through another one for the same client and path, so share the Election that campaigns.
 func (e *Election) Term() (*Term, bool) {
 	t := e.term.Load()
 	if t == nil {
