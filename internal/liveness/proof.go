@@ -22,8 +22,8 @@ import (
 // since report and request travel over the same connection, in order. Hence
 //
 //	served = when the latest request that the leader has served and answered was sent
-//	contact = when the latest request was sent that any server had answered by served - lag
-//	valid until contact + T - margin
+//	proven = when the latest request was sent that any server had answered by served - lag
+//	valid until proven + T - margin
 //
 // T is the least timeout that was ever negotiated. The margin and the lag are those of the newest timeout, so a longer
 // one moves the deadline back as well. Contacts within a 64th of the timeout count as one.
@@ -62,9 +62,9 @@ type Proof struct {
 	margin  time.Duration
 	beat    time.Duration // between two syncs that keep the proof fresh
 
-	contact      time.Time // the latest one that is proven
+	proven       time.Time // when the latest contact that is proven was sent
 	answeredSent time.Time // when the latest request of any kind that has been answered was sent
-	contacts     []contact // answered requests not yet confirmed by a served one, by time of answer
+	unproven     []contact // answered requests not yet confirmed by a served one, by time of answer
 
 	// Resumptions, by the time each was sent. The bounds are times until which a server keeps the session alive.
 	resumeSent     time.Time // the latest
@@ -84,8 +84,8 @@ func (p *Proof) connected(sent, at time.Time, timeout, lag, margin time.Duration
 	p.timeout, p.lag, p.margin = timeout, lag, margin
 	p.least = min(timeout, cmp.Or(p.least, timeout))
 	p.beat = beat(p.least, lag)
-	if p.contact.IsZero() {
-		p.contact = sent
+	if p.proven.IsZero() {
+		p.proven = sent
 	} else {
 		p.resumeAnswered = sent
 	}
@@ -113,7 +113,7 @@ func beat(least, lag time.Duration) time.Duration {
 //	2 s  another is sent          earlierBound =  3.8 s, newestBound = 5.8 s
 //	2.1  that one is answered     newestBound  = none, resumeAnswered = 2 s: its own timeout is known
 //	2.2  a barrier is sent        ValidUntil is still 3.8 s at most: the first resumption is in doubt
-//	2.3  the barrier is answered  contact = 2 s, which the barrier proves, so earlierBound = none
+//	2.3  the barrier is answered  proven = 2 s, which the barrier proves, so earlierBound = none
 func (p *Proof) Resuming(sent time.Time) {
 	p.earlierBound = soonest(p.earlierBound, p.newestBound)
 	p.resumeSent, p.newestBound = sent, sent.Add(p.Unanswered())
@@ -150,22 +150,22 @@ func (p *Proof) Answered(sent, at time.Time, by Witness) {
 		p.confirm(sent)
 	}
 	if by == Quorum && !sent.Before(p.resumeAnswered) {
-		p.contact = latest(p.contact, p.resumeAnswered)
+		p.proven = latest(p.proven, p.resumeAnswered)
 	}
-	if !p.contact.Before(p.resumeSent) {
+	if !p.proven.Before(p.resumeSent) {
 		p.earlierBound = time.Time{}
 	}
 	// Contacts close together only take memory; leaving one out makes the proven one at most a 64th of the timeout older.
 	// What was sent a whole timeout ago proves nothing about now, and an idle session must not collect it forever.
-	n := len(p.contacts)
-	if n > 0 && sent.Sub(p.contacts[n-1].sent) < p.timeout/64 {
+	n := len(p.unproven)
+	if n > 0 && sent.Sub(p.unproven[n-1].sent) < p.timeout/64 {
 		return
 	}
 	old := 0
-	for old < n && at.Sub(p.contacts[old].sent) >= p.timeout {
+	for old < n && at.Sub(p.unproven[old].sent) >= p.timeout {
 		old++
 	}
-	p.contacts = append(slices.Delete(p.contacts, 0, old), contact{sent, at})
+	p.unproven = append(slices.Delete(p.unproven, 0, old), contact{sent, at})
 }
 
 // confirm records that the leader has served a request sent at served. It forgets the contacts that this proves: a
@@ -173,24 +173,24 @@ func (p *Proof) Answered(sent, at time.Time, by Witness) {
 func (p *Proof) confirm(served time.Time) {
 	limit := served.Add(-p.lag)
 	n := 0
-	for n < len(p.contacts) && !p.contacts[n].answered.After(limit) {
-		p.contact = latest(p.contact, p.contacts[n].sent)
+	for n < len(p.unproven) && !p.unproven[n].answered.After(limit) {
+		p.proven = latest(p.proven, p.unproven[n].sent)
 		n++
 	}
-	p.contacts = slices.Delete(p.contacts, 0, n)
+	p.unproven = slices.Delete(p.unproven, 0, n)
 }
 
 // ripe returns the time from which an answer of the leader proves another contact. After the first connect answer there
 // always is one.
-func (p *Proof) ripe() time.Time { return p.contacts[0].answered.Add(p.lag) }
+func (p *Proof) ripe() time.Time { return p.unproven[0].answered.Add(p.lag) }
 
 // ResumptionUnproven reports whether the latest connect answer is not proven yet. A write proves it immediately, a sync
 // one lag later.
-func (p *Proof) ResumptionUnproven() bool { return p.resumeAnswered.After(p.contact) }
+func (p *Proof) ResumptionUnproven() bool { return p.resumeAnswered.After(p.proven) }
 
 // ValidUntil returns the time up to which the session is proven; zero before the first connect answer.
 func (p *Proof) ValidUntil() time.Time {
-	return soonest(p.contact.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))
+	return soonest(p.proven.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))
 }
 
 // SilentUntil returns the time that is a whole timeout after the latest answered request was sent.

@@ -153,7 +153,7 @@ func TestProof_Upkept_LeavesMoreThanHalfTheTimeout(t *testing.T) {
 				}
 				require.True(t, step.Next.After(now))
 				now = step.Next
-				require.LessOrEqual(t, len(u.contacts), 64+1)
+				require.LessOrEqual(t, len(u.unproven), 64+1)
 			}
 			require.InDelta(t, tt.requests, float64(syncs)/100, 0.3)
 			require.InDelta(t, tt.left, least.Seconds()/timeout.Seconds(), 0.001)
@@ -174,7 +174,7 @@ func TestProof_ManyAnswers_TakeLittleMemory(t *testing.T) {
 			most := 0
 			for i := range 100_000 {
 				p.Answered(at(float64(i)*every), at(float64(i)*every), AnyServer)
-				most = max(most, len(p.contacts))
+				most = max(most, len(p.unproven))
 			}
 			require.LessOrEqual(t, most, 64+1)
 			require.GreaterOrEqual(t, most, least)
@@ -372,8 +372,8 @@ func TestProof_ModelOfLeaderAndFollowers_RejectsRulesThatAreLate(t *testing.T) {
 				func(sent, at time.Time) { p.connected(sent, at, timeout, tick/2, 0) },
 				func(sent, at time.Time, by Witness) {
 					p.Answered(sent, at, by)
-					for i := range p.contacts {
-						p.contacts[i].sent = p.contacts[i].answered
+					for i := range p.unproven {
+						p.unproven[i].sent = p.unproven[i].answered
 					}
 				},
 				p.ValidUntil,
@@ -397,7 +397,7 @@ func TestProof_ModelOfReplacedLeaders_RejectsRulesThatAreLate(t *testing.T) {
 			return rule{
 				func(sent, at time.Time) {
 					p.connected(sent, at, timeout, tick*3/2, 0)
-					p.contact = sent
+					p.proven = sent
 				},
 				p.Answered, p.ValidUntil,
 			}

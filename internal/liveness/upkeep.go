@@ -98,9 +98,9 @@ func (u *Upkeep) Retain(now time.Time) (first bool) {
 // EndRetention ends one Retain.
 func (u *Upkeep) EndRetention() { u.retained-- }
 
-// Freshen reports whether the proof ends soon, so that a request must be sent to the leader now. That request counts as
-// a sync.
-func (u *Upkeep) Freshen(now time.Time) bool {
+// NeedsSync reports whether the proof ends soon, so that a request must be sent to the leader now. That request counts
+// as a sync.
+func (u *Upkeep) NeedsSync(now time.Time) bool {
 	if u.Lasts(now, u.least/8) {
 		return false
 	}

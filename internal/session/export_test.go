@@ -6,7 +6,7 @@ import "time"
 func (s *Session) WatchesKept() int {
 	s.watches.mu.Lock()
 	defer s.watches.mu.Unlock()
-	return len(s.watches.set)
+	return len(s.watches.byKey)
 }
 
 // StartUnwatch is the part of Unwatch before its request is sent. It returns a function that sends it.

@@ -110,7 +110,7 @@ type watchKey struct {
 // watches.mu.
 type sharedWatch struct {
 	Watch
-	setting int  // callers whose read may set it
+	pending int  // callers whose read is under way and may set it
 	set     bool // whether a read has set it
 	users   int  // callers whose read has set it, and that have not dropped it
 }
@@ -118,7 +118,7 @@ type sharedWatch struct {
 // watches are the shared watches of one session, and its feeds.
 type watches struct {
 	mu    sync.Mutex
-	set   map[watchKey]*sharedWatch
+	byKey map[watchKey]*sharedWatch
 	feeds []*Feed
 	kept  map[string]time.Time // by absolute path: when KeepWatch was last called
 	next  *Watch               // see NextConnection
@@ -126,7 +126,7 @@ type watches struct {
 
 func (w *watches) init() {
 	w.next = &Watch{fired: make(chan struct{})}
-	w.set = make(map[watchKey]*sharedWatch)
+	w.byKey = make(map[watchKey]*sharedWatch)
 	w.kept = make(map[string]time.Time)
 }
 
@@ -134,12 +134,12 @@ func (w *watches) init() {
 func (w *watches) share(key watchKey) *sharedWatch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a, ok := w.set[key]
+	a, ok := w.byKey[key]
 	if !ok {
 		a = &sharedWatch{Watch: Watch{fired: make(chan struct{}), key: key}}
-		w.set[key] = a
+		w.byKey[key] = a
 	}
-	a.setting++
+	a.pending++
 	return a
 }
 
@@ -147,19 +147,19 @@ func (w *watches) share(key watchKey) *sharedWatch {
 func (w *watches) unshare(a *sharedWatch, ok bool) (remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a.setting--
+	a.pending--
 	a.set = a.set || ok
 	if ok {
 		a.users++
 	}
-	return w.set[a.key] == a && w.removeUnused(a)
+	return w.byKey[a.key] == a && w.removeUnused(a)
 }
 
 // drop removes a caller from a watch. It reports whether to remove the watch from the server.
 func (w *watches) drop(mine *Watch) (remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a, ok := w.set[mine.key]
+	a, ok := w.byKey[mine.key]
 	if !ok || &a.Watch != mine {
 		return false // it has fired
 	}
@@ -171,7 +171,7 @@ func (w *watches) drop(mine *Watch) (remove bool) {
 // because no more changes will be reported. It reports whether to remove the watch from the server, which is so if a
 // read has set it and the session has no other watch there. The caller holds mu.
 func (w *watches) removeUnused(a *sharedWatch) (remove bool) {
-	if a.users > 0 || a.setting > 0 {
+	if a.users > 0 || a.pending > 0 {
 		return false
 	}
 	w.fireOne(a.key, a, false)
@@ -180,7 +180,7 @@ func (w *watches) removeUnused(a *sharedWatch) (remove bool) {
 
 // covers reports whether there is a watch of any kind on an absolute path. The caller holds mu.
 func (w *watches) covers(path string) bool {
-	return slices.ContainsFunc(keysOf(path), func(key watchKey) bool { return w.set[key] != nil })
+	return slices.ContainsFunc(keysOf(path), func(key watchKey) bool { return w.byKey[key] != nil })
 }
 
 // lacks reports whether an absolute path has no watch of any kind.
@@ -219,7 +219,7 @@ func (w *watches) keep(path string, timeout time.Duration, mayRemove bool) (may 
 			return false, ""
 		}
 		delete(w.kept, idle)
-		if _, set := w.set[watchKey{watchData, idle}]; !set {
+		if _, set := w.byKey[watchKey{watchData, idle}]; !set {
 			idle = ""
 		}
 	}
@@ -237,7 +237,7 @@ func (w *watches) fire(deleted bool, keys ...watchKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, key := range keys {
-		if a, ok := w.set[key]; ok {
+		if a, ok := w.byKey[key]; ok {
 			w.fireOne(key, a, deleted)
 		}
 	}
@@ -248,7 +248,7 @@ func (w *watches) fire(deleted bool, keys ...watchKey) {
 func (w *watches) fireAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for key, a := range w.set {
+	for key, a := range w.byKey {
 		w.fireOne(key, a, false)
 	}
 	close(w.next.fired)
@@ -267,7 +267,7 @@ func (s *Session) NextConnection() *Watch {
 func (w *watches) fireOne(key watchKey, a *sharedWatch, deleted bool) {
 	a.deleted = deleted
 	close(a.fired) // only once, since it leaves the set
-	delete(w.set, key)
+	delete(w.byKey, key)
 }
 
 // onEvent is called on the goroutine that reads from the connection, so it never waits for a reader: a feed has no

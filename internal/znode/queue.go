@@ -39,7 +39,7 @@ type Queue struct {
 	kinds     []string
 	config    recipe.Config
 	shortcuts bool // see shortcut
-	arms      bool // waiters may be armed
+	canArm    bool // waiters may be armed
 	handOver  zkrecipes.HandOver
 	alsoLists *Queue    // listed after each listing of this queue; may be nil
 	skipped   sync.Once // guards the log entry about children that are not contenders
@@ -79,10 +79,10 @@ func New(client *client.Client, path string, config recipe.Config, kinds ...stri
 		kinds = withKazoo(kinds)
 	}
 	q := newQueue(client, path, config, kinds...)
-	q.shortcuts, q.arms = useShortcuts, useShortcuts && !q.sharedWithKazoo()
+	q.shortcuts, q.canArm = useShortcuts, useShortcuts && !q.sharedWithKazoo()
 	// A waiter can look early only in a queue of a single kind. With several kinds, the rule identifies the contender
 	// that blocks it, but not the one ahead of that. Arming works with any kinds.
-	if q.arms && len(kinds) == 1 {
+	if q.canArm && len(kinds) == 1 {
 		q.handOver = config.HandOver
 	}
 	return q, nil

@@ -252,7 +252,7 @@ func (m *Semaphore) acquire(
 		return nil, err
 	}
 	defer w.leaveUnlessGranted()
-	door.relax() // from here on, w retains the session
+	door.endRetention() // from here on, w keeps the session proven
 	if enough {
 		err = m.countAgain(w, want, limit, changed)
 	} else {

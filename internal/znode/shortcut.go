@@ -46,13 +46,13 @@ type shortcut struct {
 	path    string // of the parent
 	on      bool
 
-	mu          sync.Mutex
-	first       string // the name of our latest contender that was first
-	parentWatch *session.Watch
-	wanted      bool // the watch on the parent has been requested
-	arming      bool // the watch is being set
-	vacant      vacancy
-	hits        int // how many vacancies in a row were filled
+	mu           sync.Mutex
+	first        string // the name of our latest contender that was first
+	parentWatch  *session.Watch
+	wanted       bool // the watch on the parent has been requested
+	settingWatch bool // parentWatch is being set
+	vacant       vacancy
+	hits         int // how many vacancies in a row were filled
 }
 
 // vacancy is left by a contender of ours that was first. The zero value means that there is none.
@@ -88,12 +88,12 @@ func (s *shortcut) watchParent() {
 	if s.parentWatch != nil && s.parentWatch.HasFired() {
 		s.parentWatch = nil
 	}
-	if s.wanted && s.session.KeepWatch(s.path) && s.parentWatch == nil && !s.arming {
-		s.arming = s.session.Go(func(ctx context.Context) {
+	if s.wanted && s.session.KeepWatch(s.path) && s.parentWatch == nil && !s.settingWatch {
+		s.settingWatch = s.session.Go(func(ctx context.Context) {
 			_, _, w, err := s.session.GetW(ctx, s.path)
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.arming = false
+			s.settingWatch = false
 			if err == nil {
 				s.parentWatch = w
 			}

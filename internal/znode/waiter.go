@@ -24,7 +24,7 @@ type Waiter struct {
 	shared  *sharedQueue
 	place   *place
 	attempt *hold.Attempt
-	retains bool // whether it retains the session; false while it waits
+	retains bool // whether it retains the session, which it does not while it waits
 	granted bool
 
 	contenders []Contender // those of the node: one, or several leases
@@ -71,11 +71,11 @@ func (q *Queue) join(
 			w.listing = w.shared.list()
 		}
 	}
-	w.retain()
+	w.beginRetention()
 	begun := time.Now()
 	n, err := q.parent.Create(ctx, s, want, sent)
 	if err != nil {
-		w.relax()
+		w.endRetention()
 		return nil, err
 	}
 	w.node = n
@@ -93,7 +93,7 @@ func (q *Queue) join(
 		w.leaveUnlessGranted()
 		return nil, err
 	}
-	if q.arms {
+	if q.canArm {
 		w.shared.places.add(w.first())
 	}
 	n.Observer = w.place
@@ -102,15 +102,15 @@ func (q *Queue) join(
 
 func (w *Waiter) first() Contender { return w.contenders[0] }
 
-// retain keeps the session proven until relax is called.
-func (w *Waiter) retain() {
+// beginRetention keeps the session proven until endRetention is called.
+func (w *Waiter) beginRetention() {
 	if !w.retains {
 		w.retains = true
 		w.session.BeginRetention()
 	}
 }
 
-func (w *Waiter) relax() {
+func (w *Waiter) endRetention() {
 	if w.retains {
 		w.retains = false
 		w.session.EndRetention()
@@ -120,13 +120,13 @@ func (w *Waiter) relax() {
 // grant makes the hold.
 func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
 	turn := hold.Turn{Node: w.node, Token: token, Config: w.queue.config, Watch: w.own, NextConnection: w.nextConnection}
-	if w.queue.arms {
+	if w.queue.canArm {
 		turn.Place = w.place
 	}
 	h, err := hold.Give(w.ctx, turn, w.attempt)
 	if err == nil {
 		w.granted = true
-		w.relax() // the grant has its own retention
+		w.endRetention() // the grant has its own retention
 	}
 	return h, err
 }
@@ -139,7 +139,7 @@ func (w *Waiter) leaveUnlessGranted() {
 		return
 	}
 	w.node.Remove()
-	w.relax()
+	w.endRetention()
 	_ = w.node.WaitRemoved(w.ctx) // neither case is an error of the acquisition
 }
 
@@ -157,7 +157,7 @@ func (w *Waiter) awaitRemoved() {
 func (w *Waiter) leaveInBackground() {
 	w.granted = true // so that the caller's deferred call leaves it alone
 	w.node.Remove()
-	w.relax()
+	w.endRetention()
 }
 
 // list requests a listing.
@@ -260,11 +260,11 @@ const nameAfter = 50 * time.Millisecond
 // The session is not kept proven while waiting: only a hold needs that, and thousands may wait. After an event, a sync
 // or barrier is sent ahead of the reads if the proof needs one, so that it is there when they are answered.
 func (w *Waiter) pause(ctx context.Context, changes ...<-chan struct{}) (recheck bool, err error) {
-	w.relax()
+	w.endRetention()
 	defer func() {
 		if !recheck && err == nil {
 			w.session.Freshen()
-			w.retain()
+			w.beginRetention()
 		}
 	}()
 	told, err := w.session.AwaitChange(ctx, nameAfter, changes...)
