@@ -300,6 +300,7 @@ func (q *Queue) acquire(
 		e.Joined(w.Path(), rejoin)
 	}
 	if shortcut.follows(vacancy, w) {
+		w.seen = sight{position: 1, of: 1}
 		a.At(0)
 	} else if _, err := w.takeTurn(e.Rule, waits); err != nil {
 		return nil, w.gaveUp(err)
@@ -323,6 +324,7 @@ func (w *Waiter) takeTurn(rule Rule, waits bool) (*listing, error) {
 		}
 		predecessor, granted := rule(l.queue, me)
 		if granted {
+			w.seen = sight{position: me + 1, of: len(l.queue)}
 			if w.tooMany == nil { // otherwise the leases have yet to be counted
 				w.attempt.At(me)
 			}
@@ -334,8 +336,12 @@ func (w *Waiter) takeTurn(rule Rule, waits bool) (*listing, error) {
 		}
 		// The listing can be freed while the waiter waits.
 		turn, err := w.await(w.ctx, w.obstacleOf(l.queue, me, predecessor, rule))
-		if err != nil || turn {
-			return nil, err // without an error, the waiter is first, and no list was read
+		if turn { // the waiter is first, and no list was read
+			w.seen = sight{position: 1, of: w.seen.of - w.seen.position + 1}
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 }

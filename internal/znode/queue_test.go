@@ -334,6 +334,53 @@ func TestAcquire_WaitErrorNamesTheHolder(t *testing.T) {
 	})
 }
 
+// TestAcquire_GivesUpBeforeItIsProven_IsFirst: the turn of a caller has come, but its session is not proven in time. Its
+// place is then the first, not the one in the list that it read last.
+func TestAcquire_GivesUpBeforeItIsProven_IsFirst(t *testing.T) {
+	afterSections := func(n int) func(*testing.T, *zktest.Server, func() *bubble.Attempt, func()) *bubble.Attempt {
+		return func(t *testing.T, srv *zktest.Server, lock func() *bubble.Attempt, unproven func()) *bubble.Attempt {
+			for range n {
+				h := lock().Granted(t, time.Hour)
+				synctest.Wait()
+				release(t, h)
+				synctest.Wait()
+			}
+			lateAnswer(srv, zktest.OpCreate, unproven)
+			return lock()
+		}
+	}
+	for name, begin := range map[string]func(*testing.T, *zktest.Server, func() *bubble.Attempt, func()) *bubble.Attempt{
+		"by a list":       afterSections(1),
+		"by the shortcut": afterSections(5),
+		"by an event": func(t *testing.T, srv *zktest.Server, lock func() *bubble.Attempt, unproven func()) *bubble.Attempt {
+			holder := acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour)
+			mine := lock()
+			time.Sleep(2 * bubble.Timeout) // the proof has lapsed
+			mine.Waits(t)
+			unproven()
+			release(t, holder)
+			return mine
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				q := queue(t, srv, "a")
+				ctx, cancel := context.WithCancel(t.Context())
+				mine := begin(t, srv, func() *bubble.Attempt { return acquire(ctx, q) }, func() {
+					srv.Intercept(zktest.Match{From: zktest.Label("a"), Where: proves, Times: -1}, zktest.Fail(zktest.CodeThrottled))
+				})
+				time.Sleep(bubble.Timeout / 2)
+				mine.Waits(t)
+				cancel()
+				var waited *zkrecipes.WaitError
+				require.ErrorAs(t, mine.Failed(t, time.Second), &waited)
+				require.Equal(t, []int{1, 1}, []int{waited.Position, waited.Of}, waited)
+				require.Empty(t, waited.Holder)
+			})
+		})
+	}
+}
+
 // TestTry_BeatenToIt: another contender comes between the list and the create. Nothing may stay behind.
 func TestTry_BeatenToIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -570,7 +617,7 @@ func TestAcquire_GivesUpInAnOutage_NamesTheServer(t *testing.T) {
 
 		for range 2 { // while the session may still be alive, and after its end
 			err = acquire(within(time.Second), q).Failed(t, time.Minute)
-			require.EqualError(t, err, path+": gave up before joining the queue: "+refused)
+			require.EqualError(t, err, path+": gave up before reading the queue: "+refused)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorIs(t, err, syscall.ECONNREFUSED)
 			time.Sleep(time.Minute)
@@ -581,7 +628,7 @@ func TestAcquire_GivesUpInAnOutage_NamesTheServer(t *testing.T) {
 		srv.Stall(zktest.Label("a"), zktest.Both)
 		err = acquire(within(time.Second), q).Failed(t, time.Minute)
 		require.ErrorContains(t, err,
-			path+": gave up before joining the queue: context deadline exceeded (no answer from "+
+			path+": gave up before reading the queue: context deadline exceeded (no answer from "+
 				srv.Addr()+", which last answered ")
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome, "the caller is out of the queue")
 		srv.Heal(zktest.Label("a"))

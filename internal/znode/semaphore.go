@@ -252,6 +252,7 @@ func (m *Semaphore) acquire(
 		return nil, err
 	}
 	defer w.leaveUnlessGranted()
+	w.seen = sight{position: 1, of: max(1, door.seen.of)}
 	door.endRetention() // from here on, w keeps the session proven
 	if enough {
 		err = m.countAgain(w, want, limit, changed)
@@ -338,11 +339,11 @@ func (m *Semaphore) waitForLeases(w, door *Waiter, want Leases, limit int, limit
 				return err
 			}
 		}
+		// First at the door, and no other caller has leases.
+		w.seen = sight{position: 1, of: max(1, door.seen.of)}
 		if m.fits(others, want.Count, limit, limitChanged) {
 			return nil
 		}
-		// First at the door, and no other caller has leases.
-		w.seen = sight{1, max(1, door.seen.of), "", 0}
 		if others > 0 {
 			// Behind those that have leases.
 			w.seen = sight{2, max(2, door.seen.of), m.leases.head(l), len(l.queue)}
