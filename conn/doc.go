@@ -165,7 +165,7 @@
 // each path and kind.
 //
 // Events can get lost. Each waiting call and each hold therefore rereads what it watches after two to three session
-// timeouts, at a rate of at most 200 reads a second for the whole session. For example, at the default timeout, each of
+// timeouts, at a rate of at most 200 calls a second for the whole session, with one or two reads each. For example, at the default timeout, each of
 // 6,000 calls rereads every 30 to 45 seconds, and each of 20,000 calls every 100 to 150 seconds. It can take that long
 // to notice a lost event.
 package conn

@@ -108,6 +108,7 @@ func (f *follower[T]) followIn(ctx context.Context, s *session.Session) error {
 // wait waits until it is time to read again. If the last view stops being current, it yields that, so it waits for more
 // than [session.Session.AwaitChange] does.
 func (f *follower[T]) wait(ctx context.Context, s *session.Session, w *session.Watch) error {
+	defer s.Awaits()()
 	recheck := time.After(s.RecheckAfter()) // an event may be lost
 	for {
 		select {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -277,6 +278,30 @@ func TestFollow_EventLost(t *testing.T) {
 		f.requireTold("1")
 		time.Sleep(3 * trial.Timeout)
 		f.requireTold("1", "2")
+	})
+}
+
+// TestFollow_Many: those that wait read again at a rate that does not grow with their number.
+func TestFollow_Many(t *testing.T) {
+	const following, most = 8_000, 200
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "1")
+		c := trial.Dial(t, srv)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range following {
+			all.Go(func() {
+				for range c.Watch(ctx, "/a") {
+				}
+			})
+		}
+		time.Sleep(5 * trial.Timeout) // each has read again once, and has therefore seen how many wait
+		reads := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Proceed())
+		time.Sleep(time.Minute)
+		require.Less(t, reads.Hits(), 60*most)
+		require.Greater(t, reads.Hits(), 60*most/2)
+		cancel()
+		all.Wait()
 	})
 }
 

@@ -45,7 +45,7 @@ type session struct {
 	ephemerals *tally.Tally
 	slots      slots // nil if unbounded
 	unused     unused
-	awaiting   atomic.Int64 // number of AwaitChange calls in progress
+	awaiting   atomic.Int64 // callers that wait for an event
 }
 
 // New returns a session that Run connects, whose paths are those of the server. zxid is the latest one seen in the

@@ -66,6 +66,12 @@ func (s *Session) RecheckAfter() time.Duration {
 	return 2*timeout + rand.N(timeout)
 }
 
+// Awaits counts a caller that waits for an event by itself, without AwaitChange, until it calls done.
+func (s *Session) Awaits() (done func()) {
+	s.awaiting.Add(1)
+	return func() { s.awaiting.Add(-1) }
+}
+
 // AwaitChange waits until one of at most three changes is reported, or the duration within has passed. It reports
 // whether there was a change. Callers that pass RecheckAfter assume that an event was lost if there was no change.
 //
@@ -75,8 +81,7 @@ func (s *Session) AwaitChange(
 ) (told bool, err error) {
 	var change [3]<-chan struct{}
 	copy(change[:len(changes)], changes) // a fourth panics: it would go unnoticed
-	s.awaiting.Add(1)
-	defer s.awaiting.Add(-1)
+	defer s.Awaits()()
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
