@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,6 +73,11 @@ func blocking(t *testing.T, srv *zktest.Server, c *conn.Client) map[string]func(
 			_, err := conn.Dial(ctx, srv.Addr(), conn.WithDialer(srv.DialAs("a")), bubble.Silent)
 			return err
 		},
+		"queue":      func(ctx context.Context) error { _, err := m.Queue(ctx); return err },
+		"leader":     func(ctx context.Context) error { _, err := e.Leader(ctx); return err },
+		"get":        func(ctx context.Context) error { _, _, err := c.Get(ctx, "/a"); return err },
+		"create all": func(ctx context.Context) error { return c.CreateAll(ctx, "/a/b", nil) },
+		"delete all": func(ctx context.Context) error { return c.DeleteAll(ctx, "/a") },
 	}
 }
 
@@ -114,6 +121,57 @@ func TestCause_ResultOfAnotherCall_IsOnlyPrinted(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// What a dialer returns explains why a call did not finish. It is not what the call found out, nor the end of a context
+// of the caller's.
+func TestCause_ErrorOfTheDialer_IsOnlyPrinted(t *testing.T) {
+	for _, failure := range []error{
+		zk.ErrNoNode, &zkrecipes.OpError{Op: "get", Path: "/tunnel", Err: zk.ErrNoNode}, zkrecipes.ErrLocked,
+		context.DeadlineExceeded, &net.OpError{Op: "dial", Net: "tcp", Err: context.Canceled},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t, zktest.InMemory())
+			var broken atomic.Bool
+			c, err := conn.Dial(t.Context(), srv.Addr(), bubble.Silent, conn.WithDialer(
+				func(ctx context.Context, network, address string) (net.Conn, error) {
+					if broken.Load() {
+						return nil, failure
+					}
+					return srv.DialAs("a")(ctx, network, address)
+				}))
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = c.Close() })
+			calls := blocking(t, srv, c)
+			m, err := mutex.New(c, "/lost")
+			require.NoError(t, err)
+			h, err := m.Lock(t.Context())
+			require.NoError(t, err)
+			broken.Store(true)
+			srv.CutAll()
+			for call, f := range calls {
+				if call == "dial" {
+					continue // has a dialer of its own
+				}
+				enough := errors.New("enough")
+				ctx, cancel := context.WithCancelCause(t.Context())
+				time.AfterFunc(time.Second, func() { cancel(enough) })
+				err := f(ctx)
+				require.ErrorIs(t, err, enough, call)
+				if call == "get" {
+					assert.ErrorContains(t, err, failure.Error())
+				}
+				assert.NotErrorIs(t, err, failure, call)
+				assert.NotErrorIs(t, err, zk.ErrNoNode, call)
+				assert.NotErrorIs(t, err, context.Canceled, call)
+			}
+			<-h.Done()
+			require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
+			assert.ErrorContains(t, h.Err(), failure.Error())
+			assert.NotErrorIs(t, h.Err(), failure)
+			assert.NotErrorIs(t, h.Err(), context.Canceled)
+		})
 	}
 }
 

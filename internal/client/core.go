@@ -241,7 +241,7 @@ func (c *core) WhyDisconnected() error {
 func (c *core) whyDisconnected() error {
 	switch {
 	case c.lastErr != nil:
-		return c.lastErr
+		return session.AsReason(c.lastErr)
 	case c.trying != "":
 		return fmt.Errorf("no answer from %s yet", c.trying)
 	default:

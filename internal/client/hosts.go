@@ -284,7 +284,7 @@ func (h *hosts) requireAddress(ctx context.Context, asking time.Duration) error 
 			return err
 		}
 		if session.Sleep(ctx, lookupPause) != nil {
-			return session.WithReason(context.Cause(ctx), err)
+			return session.WithReason(context.Cause(ctx), session.AsReason(err))
 		}
 	}
 }

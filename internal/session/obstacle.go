@@ -22,6 +22,22 @@ func WithReason(cause, reason error) error {
 	return fmt.Errorf("%w (%w)", cause, reason)
 }
 
+// AsReason returns an error for the error of a call or of a loss that it only explains. What a dialer, a mechanism or a
+// resolver returned may match what a server answers, or the end of a context that is not the caller's. The result then
+// has its text, and matches only ErrAuthFailed.
+func AsReason(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || isResult(err) {
+		return explanation{err}
+	}
+	return err
+}
+
+type explanation struct{ error }
+
+func (e explanation) Is(target error) bool {
+	return target == zkrecipes.ErrAuthFailed && errors.Is(e.error, target)
+}
+
 // CauseOf returns the cause of ctx, for the error of a call.
 func CauseOf(ctx context.Context) error { return sealed(context.Cause(ctx)) }
 
@@ -41,10 +57,16 @@ func sealed(cause error) error {
 	if _, ok := cause.(*zkrecipes.LostError); ok { //nolint:errorlint // not that of another call
 		return cause
 	}
-	if other := (*OpError)(nil); errors.As(cause, &other) || isAnswer(cause) {
+	if isResult(cause) {
 		return seal{cause}
 	}
 	return cause
+}
+
+// isResult reports whether err is that of a call, or matches what a call may return.
+func isResult(err error) bool {
+	var other *OpError
+	return errors.As(err, &other) || isAnswer(err)
 }
 
 // isAnswer reports whether err matches something that a server answers, or a result of one call.
