@@ -147,7 +147,7 @@ func (h *Hold) Path() string { return h.backing.Path() }
 // answer yes for up to 1.5 ticks. This can't happen with [Hold.Txn], which needs a quorum.
 //
 // Errors: one that matches [ErrLost] or [ErrReleased] if the hold is no longer held. After any other error, you don't
-// know whether it is.
+// know whether it is. If ctx is derived from another hold, the error may match [ErrLost] because that one was lost.
 func (h *Hold) Check(ctx context.Context) error {
 	if err := h.Err(); err != nil {
 		return err

@@ -439,6 +439,9 @@ func (sh *share) endTxn(err error) {
 	}
 }
 
+// isOver reports whether the hold or its session has ended.
+func (sh *share) isOver() bool { return sh.hold.Err() != nil || sh.grant.Node.Session.Err() != nil }
+
 // Txn is part of zkrecipes.Backing.
 func (sh *share) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return guarded(ctx, []*share{sh}, ops)
@@ -478,7 +481,8 @@ func guarded(ctx context.Context, shares []*share, ops []zkrecipes.Op) (results 
 			}
 		}
 		return nil, err
-	case errors.Is(err, zkrecipes.ErrLost):
+	// Otherwise it is the loss of another hold, from which ctx descends.
+	case errors.Is(err, zkrecipes.ErrLost) && slices.ContainsFunc(shares, (*share).isOver):
 		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
 	default:
 		return nil, err

@@ -248,6 +248,26 @@ func TestTxn_SessionEnds(t *testing.T) {
 	}
 }
 
+// TestTxn_AnotherHoldIsLost_IsNotFenced: the context of a transaction ends with the loss of another hold. The one that
+// guards the transaction is still held.
+func TestTxn_AnotherHoldIsLost_IsNotFenced(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		_, other, _ := give(t, c)
+		_, h, _ := give(t, c)
+		require.NoError(t, srv.Delete(other.Path()))
+		<-other.Done()
+		_, err := h.Txn(other.Context(), zkrecipes.OpCreate("/data", nil, 0))
+		require.ErrorIs(t, err, zkrecipes.ErrLost)
+		require.NotErrorIs(t, err, zkrecipes.ErrFenced)
+		require.NoError(t, h.Check(t.Context()))
+		require.NoError(t, srv.Delete(h.Path()))
+		<-h.Done()
+		_, err = h.Txn(h.Context(), zkrecipes.OpCreate("/data", nil, 0))
+		require.ErrorIs(t, err, zkrecipes.ErrFenced)
+	})
+}
+
 // TestTxn_OpOfTheCallerFails: the guard held, so nothing more is requested.
 func TestTxn_OpOfTheCallerFails(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -634,7 +654,7 @@ func TestLapse_EndsAllHoldsOfTheGrant(t *testing.T) {
 		shareOf(outer.Context()).grant.stopLoss() // as if it had not been called yet
 		deadline := inner.ValidUntil()
 		srv.Stall(zktest.Label("a"), zktest.Both)
-		time.Sleep(time.Until(deadline))
+		time.Sleep(time.Until(deadline) + 100*time.Millisecond)
 		require.ErrorIs(t, inner.Err(), zkrecipes.ErrLost)
 		var why *zkrecipes.LostError
 		require.ErrorAs(t, outer.Release(t.Context()), &why)
@@ -646,6 +666,7 @@ func TestLapse_EndsAllHoldsOfTheGrant(t *testing.T) {
 		require.Len(t, told, 1)
 		require.Equal(t, zkrecipes.LossDeadline, told[0].Lost.Reason)
 		require.Equal(t, deadline, told[0].Lost.At)
+		require.Equal(t, deadline.Sub(outer.Since()), told[0].Held)
 	})
 }
 

@@ -97,6 +97,7 @@ func (g *Grant) traceEnd() {
 		lost := *why
 		lost.Path = t.start.Path
 		e.Lost = &lost
+		e.Held = max(0, why.At.Sub(t.since)) // a process that was frozen reports the loss later
 	}
 	t.tracers.HoldEnd(t.ctx, e)
 }
