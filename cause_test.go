@@ -148,15 +148,17 @@ func TestCause_ErrorOfTheDialer_IsOnlyPrinted(t *testing.T) {
 			require.NoError(t, err)
 			h, err := m.Lock(t.Context())
 			require.NoError(t, err)
+			synctest.Wait() // otherwise the node of the registration may be about to be read
 			broken.Store(true)
 			srv.CutAll()
+			synctest.Wait()
 			for call, f := range calls {
 				if call == "dial" {
 					continue // has a dialer of its own
 				}
 				enough := errors.New("enough")
 				ctx, cancel := context.WithCancelCause(t.Context())
-				time.AfterFunc(time.Second, func() { cancel(enough) })
+				time.AfterFunc(100*time.Millisecond, func() { cancel(enough) }) // all before h is lost
 				err := f(ctx)
 				require.ErrorIs(t, err, enough, call)
 				if call == "get" {
