@@ -45,9 +45,11 @@
 //
 // The same name means the same thing in every package.
 //
-//   - Watch yields the current view, and then another after every change, each with its [Freshness]. Iteration stops
-//     silently when ctx is done or the caller breaks out of the loop. If Watch can't continue, the final value is an
-//     error.
+//   - Watch yields the current view, and then another after every change, each with its [Freshness]. Caches are the
+//     exception: they yield the changes. Iteration stops silently when ctx is done or the caller breaks out of the
+//     loop. If Watch can't continue, the final value is an error.
+//   - A result that is at least as recent as the call may be up to 1.5 ticks older than that if ZooKeeper's leader has
+//     just been replaced: see conn.Client.Sync.
 //   - Queue lists the holders and the waiters.
 //   - Release ends a hold, whereas Close stops whatever runs in the background.
 //   - To limit how long a call waits, pass a context with a deadline. It bounds the call itself, not how long a hold is
@@ -99,8 +101,9 @@
 //     resumes the session in time, nothing else happens. With the option WithLossOnSuspend of mutex, rwlock, semaphore
 //     and election, holds end immediately instead.
 //   - If the deadline passes, all of the session's holds end with a [*LostError], whereas waiters keep their places for
-//     as long as the session lives. A hold that is queried just then may end alone, if an answer that had arrived
-//     before the deadline proves the others. An answer that arrives later saves none.
+//     as long as the session lives. A hold that is queried just then may end alone, together
+//     with those nested in it, if an answer that the client had read before the deadline proves the others. An answer
+//     that is read later saves none.
 //   - When the session ends, so do its holds. Its waiters rejoin the queue at the back in the next session.
 //   - If a contender is deleted by hand, its holder loses the hold, or its waiter rejoins the queue at the back.
 //   - Closing the client ends all its holds and waiters. Its nodes are gone when Close returns, provided that a server

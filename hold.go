@@ -74,8 +74,9 @@ func (h *Hold) Err() error {
 }
 
 // ValidUntil returns the time up to which the hold is proven to be held. It advances as servers answer and can move
-// back while the client reconnects, so call ValidUntil again rather than keeping the result. Package conn describes
-// what the proof depends on.
+// back while the client reconnects, so call ValidUntil again rather than keeping the result. It is the deadline of the
+// session, and does not show that the hold has been released or lost: call Err for that. Package conn describes what
+// the proof depends on.
 func (h *Hold) ValidUntil() time.Time { return h.backing.ValidUntil() }
 
 // Since returns when the hold was granted, by the local clock.

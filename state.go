@@ -9,7 +9,8 @@ type State int
 const (
 	// Connecting: there has been no session yet.
 	Connecting State = iota
-	// Connected: there is a session, and a server answers for it.
+	// Connected: there is a session, and its connection has not been found dead. Status.LastAnswer says when a server
+	// last answered.
 	Connected
 	// Suspended: the connection is lost, but the session may still be alive; holds last until their deadlines.
 	Suspended

@@ -35,10 +35,10 @@
 // zkrecipes.ErrUnknownOutcome, because the write may have been executed, or may be executed shortly afterwards.
 //
 // Some of Client's writes resolve this by reading the node, so that you rarely have to. [Client.Set] and
-// [Client.SetACL] with a version send the write again if the node still has that version. [Client.Delete] treats a
-// missing node as success, and [Client.CreateAll], which also creates missing parents, does the same for an existing
-// node with the same data. [Client.DeleteAll] deletes until nothing is left. Finally, [Client.CreateProtected] puts a
-// UUID into the node's name, by which it can find the node afterwards.
+// [Client.SetACL] with a version send the write again if the node still has that version. After a lost reply,
+// [Client.Delete] treats a missing node as success, and [Client.CreateAll], which also creates missing parents, does
+// the same for an existing node with the same data. [Client.DeleteAll] deletes until nothing is left. Finally,
+// [Client.CreateProtected] puts a UUID into the node's name, by which it can find the node afterwards.
 //
 // A Session's operations end with it, while a Client's reads continue in the next session. Reads never go back in time,
 // because a server that lags behind what this client has seen refuses the client. There is one exception: if the
@@ -50,10 +50,10 @@
 // go-zookeeper's variables, such as zk.ErrNoNode, or else a zkrecipes.Code. To find out which operation failed and on
 // which path, use zkrecipes.OpError.
 //
-// A watch is a channel that is closed once: at the first change, when the client has reconnected, or when the session
-// ends. You then read the node again. [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set a watch.
-// To follow one node, use [Client.Watch] instead, which does this in a loop and reports when its view is no longer
-// current.
+// A watch is a channel that is closed once: at the first change, when the client has reconnected, when the session
+// ends, or when the client removes its watches on the node. You then read the node again. [Session.GetW],
+// [Session.ExistsW] and [Session.ChildrenW] read and set a watch. To follow one node, use [Client.Watch] instead, which
+// does this in a loop and reports when its view is no longer current.
 //
 // # Namespaces, access, encryption
 //
@@ -94,11 +94,11 @@
 // To see the deadline and the end of the session side by side, under faults you choose, open the playground at
 // https://zkrecipes.github.io/zkrecipes/, or run make playground in a clone.
 //
-// The client keeps a session proven only while it has holds, acquires, or removes nodes. While servers answer within a
-// fiftieth of the timeout, a hold has more than 0.55 of the timeout left, or at least 0.3 if it is new, and a client
-// takes up to an eighth to reconnect. As a result, holds survive an outage of 0.45 of the timeout if the servers refuse
-// connections during the outage, and of 0.29 if packets are dropped. Because a large reply delays the answers behind
-// it, a hold can run out before they arrive, so read large lists with a separate client.
+// The client keeps a session proven only while it has holds, or creates or removes a contender. While servers answer
+// within a fiftieth of the timeout, a hold has more than 0.55 of the timeout left, or at least 0.3 if it is new, and a
+// client takes up to an eighth to reconnect. As a result, holds survive an outage of 0.45 of the timeout if the servers
+// refuse connections during the outage, and of 0.29 if packets are dropped. Because a large reply delays the answers
+// behind it, a hold can run out before they arrive, so read large lists with a separate client.
 //
 // When the deadline passes, all of the client's holds end before the first of them is logged, traced and removed.
 // Ending 1,000 holds takes about 5 ms of processor time, so even the 20,000 or so that a session may have (see
@@ -165,7 +165,7 @@
 // each path and kind.
 //
 // Events can get lost. Each waiting call and each hold therefore rereads what it watches after two to three session
-// timeouts, at a rate of at most 200 calls a second for the whole session, with one or two reads each. For example, at the default timeout, each of
-// 6,000 calls rereads every 30 to 45 seconds, and each of 20,000 calls every 100 to 150 seconds. It can take that long
-// to notice a lost event.
+// timeouts, at a rate of at most 200 calls a second for the whole session, with one or two reads each. For example, at
+// the default timeout, each of 6,000 calls rereads every 30 to 45 seconds, and each of 20,000 calls every 100 to 150
+// seconds. It can take that long to notice a lost event.
 package conn

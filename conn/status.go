@@ -23,7 +23,7 @@ type Status struct {
 	Session int64
 	Timeout time.Duration
 	// ValidUntil is that session's [Session.ValidUntil], and zero while there is none. The client keeps it in the
-	// future only while there are holds; without a hold it may be in the past, which is not a problem.
+	// future while there are holds; without a hold it may be in the past, which is not a problem.
 	ValidUntil time.Time
 	// Holds is how many contenders of this client are granted now, including those of its [Client.Sub] clients. Nested
 	// holds count once.

@@ -11,7 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// guard prevents a write from being applied twice.
+// guard prevents a write from being applied twice, unless the node was recreated with the same version and the write,
+// as for Client.Set, is for any node at the path.
 type guard struct {
 	version int32
 	of      func(zk.Stat) int32 // returns the version to compare

@@ -58,7 +58,8 @@ func (l *Lifetime) collectIfDue(now time.Time) lossNotices {
 }
 
 // answered records an answer as proof. If the proof ran out before the answer arrived, the holds end first, so it does
-// not matter whether the answer or the clock is checked first: a hold whose deadline has passed ends either way.
+// not matter whether the answer or the clock is checked first: a hold whose deadline has passed ends either way. An
+// answer that arrived in time but is recorded after a hold has checked the clock does not save that hold.
 func (l *Lifetime) answered(sent, at time.Time, by liveness.Witness) {
 	l.mu.Lock()
 	notices := l.collectIfDue(at)

@@ -20,7 +20,8 @@ const belowJuteMax = 4 << 10
 const suspect = 64 << 10
 
 // ReplyLost reports whether the outcome of a write is unknown because its reply was lost, in which case sending it
-// again does no harm to others. It is false for a server that failed on the request, or hung up because of its size.
+// again does not cost other calls their connection. It is false for a server that failed on the request, or hung up
+// because of its size.
 func ReplyLost(err error) bool {
 	return errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err) && !errors.Is(err, zkrecipes.ErrTooLarge)
 }

@@ -149,7 +149,8 @@ func (q *Queue) sharedIn(s *session.Session) *sharedQueue {
 
 // Acquire joins the queue and waits until the rule grants. If the session ends while it waits, or the contender is
 // deleted by hand, the caller queues again at the tail. If Acquire returns an error, the caller has left the queue, and
-// its contender is deleted: Acquire waits for that until ctx is done. If the queue is reentrant and ctx descends from a
+// its contender is deleted: Acquire waits for that until ctx is done, unless the create itself failed (see
+// [ephemeral.Parent.Create]). If the queue is reentrant and ctx descends from a
 // hold on it of the same kind, Acquire returns another hold on that contender.
 //
 // Errors: ErrDeadlock if it would wait for a hold that ctx descends from; *WaitError if ctx is done first;

@@ -25,7 +25,7 @@ type Waiter struct {
 	place   *place
 	attempt *hold.Attempt
 	retains bool // whether it retains the session, which it does not while it waits
-	granted bool
+	settled bool // the contender was granted, or is being removed
 
 	contenders []Contender // those of the node: one, or several leases
 	listing    *listing    // requested with the create, until it is used; may be nil
@@ -125,7 +125,7 @@ func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
 	}
 	h, err := hold.Give(w.ctx, turn, w.attempt)
 	if err == nil {
-		w.granted = true
+		w.settled = true
 		w.endRetention() // the grant has its own retention
 	}
 	return h, err
@@ -135,7 +135,7 @@ func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
 // for the removal, so that nothing is left behind, unless ctx ends first or the removal is not permitted; in those
 // cases the removal continues in the background.
 func (w *Waiter) leaveUnlessGranted() {
-	if w.granted {
+	if w.settled {
 		return
 	}
 	w.node.Remove()
@@ -145,7 +145,7 @@ func (w *Waiter) leaveUnlessGranted() {
 
 // awaitRemoved waits for the removal even if ctx has ended, but only for a short time.
 func (w *Waiter) awaitRemoved() {
-	if w.granted {
+	if w.settled {
 		return
 	}
 	waiting, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), session.Farewell)
@@ -155,7 +155,7 @@ func (w *Waiter) awaitRemoved() {
 
 // leaveInBackground removes a contender that the caller no longer needs, without waiting.
 func (w *Waiter) leaveInBackground() {
-	w.granted = true // so that the caller's deferred call leaves it alone
+	w.settled = true // the caller's deferred call does nothing
 	w.node.Remove()
 	w.endRetention()
 }

@@ -246,9 +246,10 @@ func (e Entry) Name() string { return e.Path[strings.LastIndexByte(e.Path, '/')+
 
 // View reports how fresh and how complete a cache is.
 type View struct {
-	// Freshness reports how up to date the cache is: it has everything that its server had at AsOf. AsOf is zero until
-	// the cache is complete for the first time, and Current is true only while the cache is complete and has not
-	// stopped with an error.
+	// Freshness reports how up to date the cache is: it has everything that its server had at AsOf, which is zero until
+	// the cache is complete for the first time. Current is true from when the cache is complete on a connection until
+	// the connection is lost or silent, or the cache stops. It stays true while parts are pending, but AsOf then stands
+	// still.
 	zkrecipes.Freshness
 	// Exists reports whether the root exists.
 	Exists bool

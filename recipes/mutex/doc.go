@@ -26,9 +26,10 @@
 // good, and the next Lock returns a new hold with a larger token. Waiters whose session ends rejoin the queue at the
 // back in the next session.
 //
-// When an acquisition fails, the caller leaves the queue. The call returns once its node has been deleted. If its
-// context is done first, the deletion continues in the background. If you close the client, its holds end and its
-// waiters return ErrClosed.
+// If the reply to the create is lost, Lock finds its node by the UUID in the node's name. When an acquisition fails,
+// the caller leaves the queue, and the call returns once its node has been deleted. The deletion continues in the
+// background if the context is done first, or if the call could not find out whether its node exists, for example
+// because a server failed on the create. If you close the client, its holds end and its waiters return ErrClosed.
 //
 // # Fairness
 //

@@ -95,7 +95,7 @@ func (m *Mutex) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
 }
 
 // TryLock is like [Mutex.Lock], but fails instead of waiting for other contenders. A call that fails leaves no node
-// behind in ZooKeeper, unless ctx is done before the node is deleted.
+// behind in ZooKeeper, with the exceptions that the package documentation describes.
 //
 // Errors: [*zkrecipes.BusyError] if there is a holder or a waiter, even if ctx is derived from that hold, unless
 // [WithReentrance] applies; otherwise the same as for Lock.
