@@ -174,7 +174,7 @@ func TestTLS(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		dials := 0
-		_, err := conn.Dial(ctx, srv.Addr(), conn.WithTLS(config), bubble.Silent,
+		_, err := conn.Dial(ctx, srv.Addr(), conn.WithTLS(config), conn.WithConnectTimeout(time.Minute), bubble.Silent,
 			conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 				if dials++; dials > 1 {
 					cancel()
