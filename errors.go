@@ -204,12 +204,15 @@ type TakenError struct {
 
 // Error names the owner.
 func (e *TakenError) Error() string {
-	if e.Session == 0 {
-		return fmt.Sprintf("%s: taken by a node that is not ephemeral (czxid 0x%x, data %q): delete it if nothing needs it",
-			e.Path, e.Czxid, excerpt(e.Data))
+	node := fmt.Sprintf("czxid 0x%x", e.Czxid)
+	if len(e.Data) > 0 {
+		node += fmt.Sprintf(", data %q", excerpt(e.Data))
 	}
-	return fmt.Sprintf("%s: %v: 0x%x (czxid 0x%x, data %q): the node is removed when that session ends",
-		e.Path, ErrTaken, uint64(e.Session), e.Czxid, excerpt(e.Data))
+	if e.Session == 0 {
+		return fmt.Sprintf("%s: taken by a node that is not ephemeral (%s): delete it if nothing needs it", e.Path, node)
+	}
+	return fmt.Sprintf("%s: %v: 0x%x (%s): the node is removed when that session ends",
+		e.Path, ErrTaken, uint64(e.Session), node)
 }
 
 // excerpt returns as much of data as fits into a message.

@@ -400,7 +400,7 @@ func TestErrors_Say(t *testing.T) {
 			Err: context.Canceled,
 		},
 		`/n: taken by a node that is not ephemeral ` +
-			`(czxid 0x7, data ""): delete it if nothing needs it`: &zkrecipes.TakenError{
+			`(czxid 0x7): delete it if nothing needs it`: &zkrecipes.TakenError{
 			Path: "/n", Czxid: 7,
 		},
 		`/l: gave up before reading the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Err: context.Canceled},

@@ -512,12 +512,12 @@ func TestForeign_CostsNoWrites(t *testing.T) {
 	})
 }
 
-// The other client writes to its node all the time. Each write is reported, but not logged.
+// The other client writes to its node all the time. Each write is reported, but not logged, and neither is the data.
 func TestForeign_IsLoggedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		other := bubble.Dial(t, srv, "b")
 		require.NoError(t, other.CreateAll(t.Context(), path[:strings.LastIndexByte(path, '/')], nil))
-		_, err := other.Create(t.Context(), path, nil, zk.FlagEphemeral)
+		_, err := other.Create(t.Context(), path, []byte("secret"), zk.FlagEphemeral)
 		require.NoError(t, err)
 		var lines bubble.Buffer
 		logger := conn.WithLogger(slog.New(slog.NewTextHandler(&lines, nil)))
@@ -530,6 +530,7 @@ func TestForeign_IsLoggedOnce(t *testing.T) {
 		require.ErrorAs(t, l.Last().Err, &taken)
 		require.Equal(t, "9", string(taken.Data))
 		require.Equal(t, 1, strings.Count(lines.String(), "our node is missing"), lines.String())
+		require.NotContains(t, lines.String(), "secret")
 	})
 }
 

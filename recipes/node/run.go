@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -86,7 +87,7 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 func (n *Node) failed(seen State, r *session.Age, err error) {
 	if now := n.State(); !sameReason(now.Err, err) {
 		n.client.Logger().Warn("zookeeper: our node is missing or has outdated data",
-			"path", n.path, "there", seen.Exists, "error", err)
+			"path", n.path, "there", seen.Exists, "error", recipe.Loggable(err))
 	}
 	seen.Err, seen.AsOf = err, time.Now()
 	n.tell(seen, r, 0)

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 	"github.com/zkrecipes/zkrecipes/recipes/value"
@@ -225,7 +226,7 @@ func (m *member) join(ctx context.Context) error {
 	kept, err := m.group.Join(m.ctx, m.id, data)
 	if errors.Is(err, zkrecipes.ErrTaken) {
 		m.log.Warn("shard: another session has the id of this member, waiting until that session has ended",
-			"path", m.path, "id", m.id, "error", err)
+			"path", m.path, "id", m.id, "error", recipe.Loggable(err))
 		kept, err = m.group.Join(m.ctx, m.id, data, group.WithWait())
 	}
 	if err != nil && m.ctx.Err() != nil {
