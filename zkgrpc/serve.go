@@ -91,7 +91,8 @@ type serving struct {
 // much time to stop, and close its client after Serve returns.
 //
 // When Serve returns, the server is stopped and its listener closed, even on error. If the server fails or is stopped
-// by another caller, Serve removes it from ZooKeeper.
+// by another caller, Serve removes it from ZooKeeper at once. If that caller uses GracefulStop, calls in progress may
+// take as long as they want until ctx is done.
 //
 // Serve returns nil if ctx is done, the server was removed from ZooKeeper, and no calls were cut off.
 //
@@ -120,7 +121,7 @@ func Serve(
 	served := make(chan error, 1)
 	go func() {
 		defer stopped()
-		served <- server.Serve(listener)
+		served <- server.Serve(notifier{listener, stopped})
 	}()
 	r, err := d.Register(running, i, s.register...)
 	if err == nil {
@@ -130,6 +131,13 @@ func Serve(
 	} else if running.Err() != nil {
 		err = nil // it was stopped before it was registered
 	}
+	if running.Err() != nil { // another caller may be stopping the server
+		select {
+		case <-ctx.Done():
+		case failed := <-served:
+			served <- failed
+		}
+	}
 	ended, cutOff := s.stop(served)
 	if ended == nil || errors.Is(ended, grpc.ErrServerStopped) {
 		ended = nil
@@ -138,6 +146,17 @@ func Serve(
 		}
 	}
 	return errors.Join(err, cutOff, ended)
+}
+
+// notifier calls closing when gRPC closes the listener, which is before it stops.
+type notifier struct {
+	net.Listener
+	closing func()
+}
+
+func (n notifier) Close() error {
+	n.closing()
+	return n.Listener.Close()
 }
 
 func (s *serving) check(

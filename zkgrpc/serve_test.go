@@ -154,6 +154,50 @@ func TestServe_ZooKeeperIsAwayAtTheStart(t *testing.T) {
 	})
 }
 
+// A server that another caller stops gracefully is removed at once, because it accepts no connection. Its calls go on,
+// for longer than the grace, until that caller or the context ends them.
+func TestServe_IsStoppedGracefullyByAnotherCaller(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(s *serving, free func())
+		want error
+	}{
+		"the calls end":         {func(_ *serving, free func()) { free() }, grpc.ErrServerStopped},
+		"the context is done":   {func(s *serving, free func()) { s.drain(); free() }, nil},
+		"the server is stopped": {func(s *serving, _ func()) { s.Stop() }, grpc.ErrServerStopped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				i := orders("a", 1)
+				called, free := context.WithCancel(t.Context())
+				work := func(ctx context.Context) error {
+					select {
+					case <-called.Done():
+						return nil
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}
+				s := serve(t, open(t, w.server), i, w.listen(i), newServer("a", work))
+				channel := w.channel(t, "zk:///orders", w.builder(t, w.caller))
+				result := make(chan error, 1)
+				go func() { _, err := call(t.Context(), channel); result <- err }()
+				synctest.Wait()
+				go s.GracefulStop()
+				synctest.Wait()
+				_, err := w.dial(t.Context(), i.HostPort())
+				require.Error(t, err, "it takes no connection")
+				require.False(t, w.srv.Exists(root+"/orders/a"))
+				time.Sleep(time.Minute)
+				require.Empty(t, result, "the call goes on")
+				require.Empty(t, s.result)
+				c.end(s, free)
+				require.ErrorIs(t, <-s.result, c.want)
+				<-result
+			})
+		})
+	}
+}
+
 func TestServe_IDIsTaken(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		i := orders("a", 1)
