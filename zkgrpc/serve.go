@@ -106,7 +106,7 @@ func Serve(
 		server: server, registered: func(*discovery.Registration) {},
 		removal: 5 * time.Second, settle: time.Second, grace: 20 * time.Second,
 	}
-	if err := s.check(listener, d, &i, opts); err != nil {
+	if err := s.check(ctx, listener, d, &i, opts); err != nil {
 		if server != nil {
 			server.Stop()
 		}
@@ -160,9 +160,12 @@ func (n notifier) Close() error {
 }
 
 func (s *serving) check(
-	listener net.Listener, d *discovery.Discovery, i *discovery.Instance, opts []ServeOption,
+	ctx context.Context, listener net.Listener, d *discovery.Discovery, i *discovery.Instance, opts []ServeOption,
 ) error {
 	errs := []error{recipe.Apply(s, opts)}
+	if ctx == nil {
+		errs = append(errs, errors.New("context is nil: want one such as context.Background()"))
+	}
 	if s.server == nil {
 		errs = append(errs, errors.New("server is nil: create one with grpc.NewServer"))
 	}

@@ -354,9 +354,11 @@ func TestResolver_ChannelWasIdle(t *testing.T) {
 
 func TestServe_BadInput(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
+		var none context.Context
 		i, portless := orders("a", 1), orders("a", 0)
 		d, s := open(t, w.server), newServer("a", noWork)
 		for want, f := range map[string]func() error{
+			"context is nil":   func() error { return zkgrpc.Serve(none, s, w.listen(i), d, i) },
 			"server is nil":    func() error { return zkgrpc.Serve(t.Context(), nil, w.listen(i), d, i) },
 			"listener is nil":  func() error { return zkgrpc.Serve(t.Context(), s, nil, d, i) },
 			"discovery is nil": func() error { return zkgrpc.Serve(t.Context(), s, w.listen(i), nil, i) },
