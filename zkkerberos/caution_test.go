@@ -30,7 +30,7 @@ type fakeSource struct {
 	tried []time.Duration // since the start
 }
 
-func (s *fakeSource) name() (principal, error) { return alice, nil }
+func (s *fakeSource) name(string) (principal, error) { return alice, nil }
 
 func (s *fakeSource) open(principal, *config.Config, ...func(*client.Settings)) (*secret, error) {
 	s.mu.Lock()
@@ -215,16 +215,7 @@ func TestCaution_OtherErrors(t *testing.T) {
 func TestKeytab_Fingerprint(t *testing.T) {
 	t.Parallel()
 	of := func(now time.Time, principals map[string]string) fingerprint {
-		k := keytab.New()
-		for _, name := range slices.Sorted(maps.Keys(principals)) {
-			who, err := parsePrincipal(name)
-			require.NoError(t, err)
-			require.NoError(t, k.AddEntry(who.name, cmp.Or(who.realm, alice.realm), principals[name], now, 1,
-				etypeID.AES256_CTS_HMAC_SHA1_96))
-		}
-		text, err := k.Marshal()
-		require.NoError(t, err)
-		s, err := (&keytabSource{file: file(t, "keytab", string(text))}).open(alice, config.New())
+		s, err := (&keytabSource{file: keytabFile(t, now, principals)}).open(alice, config.New())
 		require.NoError(t, err)
 		return s.key
 	}
@@ -232,4 +223,19 @@ func TestKeytab_Fingerprint(t *testing.T) {
 	first := of(now, map[string]string{"alice": "a", "bob": "b"})
 	require.Equal(t, first, of(now.Add(time.Hour), map[string]string{"alice": "a", "alice@OTHER": "d", "bob": "c"}))
 	require.NotEqual(t, first, of(now, map[string]string{"alice": "b", "bob": "b"}))
+}
+
+// keytabFile writes the keys of passwords, by principal.
+func keytabFile(t *testing.T, now time.Time, passwords map[string]string) string {
+	t.Helper()
+	k := keytab.New()
+	for _, name := range slices.Sorted(maps.Keys(passwords)) {
+		who, err := parsePrincipal(name)
+		require.NoError(t, err)
+		require.NoError(t, k.AddEntry(who.name, cmp.Or(who.realm, alice.realm), passwords[name], now, 1,
+			etypeID.AES256_CTS_HMAC_SHA1_96))
+	}
+	text, err := k.Marshal()
+	require.NoError(t, err)
+	return file(t, "keytab", string(text))
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -65,6 +66,31 @@ func TestNew_BadInput(t *testing.T) {
 		require.ErrorContains(t, err, "zkkerberos: ")
 		require.NotContains(t, err.Error(), "hunter2")
 	}
+}
+
+// A principal without a realm belongs to the default realm, even if the keytab only has its name in another one.
+func TestKeytab_Principal(t *testing.T) {
+	t.Parallel()
+	config := WithConfig(file(t, "krb5.conf", configText))
+	keys := keytabFile(t, time.Now(), map[string]string{"alice": "a", "bob@OTHER": "b"})
+	for principal, want := range map[string]string{
+		"alice": "alice@TEST.LOCAL", "alice@TEST.LOCAL": "alice@TEST.LOCAL", "bob@OTHER": "bob@OTHER",
+	} {
+		m, err := Keytab(keys, principal, config)
+		require.NoError(t, err)
+		require.Equal(t, "GSSAPI as "+want, m.String())
+	}
+	for principal, want := range map[string]string{
+		"bob":         "has no key of bob@TEST.LOCAL, only of [alice@TEST.LOCAL bob@OTHER]",
+		"alice@OTHER": "has no key of alice@OTHER",
+		"":            "has 2 principals: name one of [alice@TEST.LOCAL bob@OTHER]",
+		"@OTHER":      "want one such as name@REALM",
+	} {
+		_, err := Keytab(keys, principal, config)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := Keytab(keys, "alice", WithConfig(os.DevNull))
+	require.ErrorContains(t, err, "principal alice: it has no realm, and krb5.conf has no default_realm")
 }
 
 func circle(t *testing.T) string {

@@ -20,8 +20,8 @@ import (
 
 // source provides the secret of the client.
 type source interface {
-	// name returns the principal of the client.
-	name() (principal, error)
+	// name returns the principal of the client. If it has no realm, it gets the given one, which may be empty.
+	name(realm string) (principal, error)
 	// open reads the secret.
 	open(who principal, c *config.Config, settings ...func(*client.Settings)) (*secret, error)
 }
@@ -39,11 +39,11 @@ func whoIs(s source, file string) (principal, error) {
 	if err != nil {
 		return principal{}, err
 	}
-	who, err := s.name()
+	who, err := s.name(c.LibDefaults.DefaultRealm)
 	if err != nil {
 		return principal{}, err
 	}
-	if who.realm = cmp.Or(who.realm, c.LibDefaults.DefaultRealm); who.realm == "" {
+	if who.realm == "" {
 		return principal{}, fmt.Errorf("principal %s: it has no realm, and krb5.conf has no default_realm", who)
 	}
 	return who, nil
@@ -60,7 +60,7 @@ func (s *keytabSource) read() (*keytab.Keytab, error) {
 }
 
 // name returns the requested principal, or the only one of the file.
-func (s *keytabSource) name() (principal, error) {
+func (s *keytabSource) name(realm string) (principal, error) {
 	k, err := s.read()
 	if err != nil {
 		return principal{}, err
@@ -81,12 +81,14 @@ func (s *keytabSource) name() (principal, error) {
 		return names[0], nil
 	}
 	want, err := parsePrincipal(s.principal)
-	if err == nil && !slices.ContainsFunc(names, func(p principal) bool {
-		return p.name == want.name && (want.realm == "" || p.realm == want.realm)
-	}) {
-		err = fmt.Errorf("keytab %s has no key of %s, only of %v", s.file, want, names)
+	if err != nil {
+		return principal{}, err
 	}
-	return want, err
+	want.realm = cmp.Or(want.realm, realm)
+	if want.realm != "" && !slices.Contains(names, want) {
+		return principal{}, fmt.Errorf("keytab %s has no key of %s, only of %v", s.file, want, names)
+	}
+	return want, nil
 }
 
 func (s *keytabSource) open(who principal, c *config.Config, settings ...func(*client.Settings)) (*secret, error) {
@@ -105,11 +107,13 @@ func (s *keytabSource) open(who principal, c *config.Config, settings ...func(*c
 
 type passwordSource struct{ principal, password string }
 
-func (s *passwordSource) name() (principal, error) {
+func (s *passwordSource) name(realm string) (principal, error) {
 	if s.password == "" {
 		return principal{}, errors.New("the password is empty")
 	}
-	return parsePrincipal(s.principal)
+	who, err := parsePrincipal(s.principal)
+	who.realm = cmp.Or(who.realm, realm)
+	return who, err
 }
 
 func (s *passwordSource) open(who principal, c *config.Config, settings ...func(*client.Settings)) (*secret, error) {
@@ -150,7 +154,7 @@ func (s *cacheSource) read() (*credentials.CCache, string, error) {
 	return c, name, nil
 }
 
-func (s *cacheSource) name() (principal, error) {
+func (s *cacheSource) name(string) (principal, error) {
 	c, _, err := s.read()
 	if err != nil {
 		return principal{}, err
