@@ -127,6 +127,9 @@ func (m *Mechanism) GoString() string { return m.String() }
 
 // Start obtains a ticket for the server at host, and begins an exchange.
 func (m *Mechanism) Start(ctx context.Context, host string) (sasl.Exchange, []byte, error) {
+	if ctx == nil {
+		return nil, nil, errors.New("the context is nil: want one such as context.Background()")
+	}
 	server, err := parsePrincipal(strings.ReplaceAll(m.server, "_HOST", strings.ToLower(strings.TrimSuffix(host, "."))))
 	if err != nil {
 		return nil, nil, err

@@ -1,6 +1,7 @@
 package zkkerberos
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -109,6 +110,16 @@ func TestMechanism_PrintsNoPassword(t *testing.T) {
 	}
 	require.NoError(t, m.Close())
 	require.NoError(t, m.Close())
+}
+
+func TestStart_NilContext(t *testing.T) {
+	t.Parallel()
+	m, err := Password("alice", "hunter2", WithConfig(file(t, "krb5.conf", configText)))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Close()) }()
+	var none context.Context
+	_, _, err = m.Start(none, "zk1")
+	require.ErrorContains(t, err, "the context is nil")
 }
 
 // The configuration is parsed as by MIT's library: files include others, sections with the same name are merged, and
