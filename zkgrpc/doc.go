@@ -31,9 +31,9 @@
 //
 // While the client is disconnected from ZooKeeper, the channel keeps its addresses, and one warning is logged. The same
 // applies if its session expires, or if the client is closed. If a channel gets no view within 5 seconds of starting,
-// its calls fail with the reason, unless they wait for ready. If the client isn't permitted to read a node, the channel
-// keeps its addresses too, and the resolver tries again after 30 seconds, or as early as after 1 second if a connection
-// fails.
+// its calls fail with the reason, up to 1 second later, unless they wait for ready. If the client isn't permitted to
+// read a node, the channel keeps its addresses too, and the resolver tries again after 30 seconds, or as early as after
+// 1 second if a connection fails.
 //
 // A server whose session expires disappears from the channels, even though it may still be serving. It reappears by
 // itself in its next session. Closing a channel ends its resolver.
@@ -42,9 +42,9 @@
 //
 // Messages begin with "zkgrpc:" and have the keys service and base:
 //
-//   - Warn, "no answer from zookeeper": the channel keeps its addresses, which are as of asOf. Info, "zookeeper answers
-//     again": the key lasted is how long that was.
-//   - Warn, "cannot follow a service": the watch ended with an error, or never began.
+//   - Warn, "no answer from zookeeper": the channel keeps its addresses, which are as of asOf, or has none yet, because
+//     of error. Info, "zookeeper answers again": the key lasted is how long that was.
+//   - Warn, "cannot follow a service", logged once until there is a view: the watch ended with an error.
 //   - Warn, "service has no instance that can be called": calls fail until there is one.
 //   - Warn, "skipping an instance", logged once: its entry's Err is set, or it has no port of the required kind.
 //

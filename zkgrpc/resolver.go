@@ -60,8 +60,8 @@ func WithTLSPort() Option {
 // number of channels.
 //
 // While d's client is disconnected, channels keep their addresses, and this is logged. If a channel gets no view within
-// 5 seconds of starting, calls that don't wait for ready fail with the reason. When the client is closed, the channels
-// keep their addresses for good.
+// 5 seconds of starting, calls that don't wait for ready fail with the reason, up to 1 second later. When the client is
+// closed, the channels keep their addresses for good.
 //
 // Errors: a nil discovery; an invalid option. An invalid target is an error from grpc.NewClient, or from its first
 // call.
@@ -117,7 +117,8 @@ type follower struct {
 	done    chan struct{}
 
 	told     []endpoint        // what the channel has; nil if it was given no view since an error
-	outdated time.Time         // when the view ceased to be current; zero if it is current
+	outdated time.Time         // since when the log says that there is no current view; else zero
+	failed   bool              // an error has ended the watch since the last view
 	skipped  map[string]string // why a node of the last view is not used, by path
 }
 
@@ -149,9 +150,15 @@ func (f *follower) run(ctx context.Context) {
 		err := f.follow(ctx)
 		if err == nil { // no view has come in time
 			if err = f.ask(ctx); err != nil && ctx.Err() == nil {
+				f.lose("addresses", len(f.told), "error", err)
 				f.report(err)
 			}
 			continue
+		}
+		if !f.failed {
+			f.failed = true
+			f.log.Warn("zkgrpc: cannot follow a service, the channel keeps its addresses",
+				"error", err, "addresses", len(f.told))
 		}
 		f.report(err)
 		if errors.Is(err, zkrecipes.ErrClosed) {
@@ -187,8 +194,6 @@ func (f *follower) ask(ctx context.Context) error {
 
 // report reports to the channel why it gets no views. gRPC keeps the addresses that it has.
 func (f *follower) report(err error) {
-	f.log.Warn("zkgrpc: cannot follow a service, the channel keeps its addresses",
-		"error", err, "addresses", len(f.told))
 	if len(f.told) == 0 {
 		f.told = nil // the next view must be passed on, because calls fail with this error until then
 	}
@@ -209,15 +214,22 @@ func (f *follower) rest(ctx context.Context) {
 	}
 }
 
+// lose logs that there is no answer, once until there is one.
+func (f *follower) lose(about ...any) {
+	if f.outdated.IsZero() {
+		f.outdated = time.Now()
+		f.log.Warn("zkgrpc: no answer from zookeeper, the channel keeps its addresses", about...)
+	}
+}
+
 // tell passes the addresses of a view to the channel if they have changed.
 func (f *follower) tell(view discovery.View) {
+	f.failed = false
 	endpoints := f.endpoints(view)
 	switch {
-	case !view.Current && f.outdated.IsZero():
-		f.outdated = time.Now()
-		f.log.Warn("zkgrpc: no answer from zookeeper, the channel keeps its addresses",
-			"addresses", len(endpoints), "asOf", view.AsOf)
-	case view.Current && !f.outdated.IsZero():
+	case !view.Current:
+		f.lose("addresses", len(endpoints), "asOf", view.AsOf)
+	case !f.outdated.IsZero():
 		f.log.Info("zkgrpc: zookeeper answers again",
 			"addresses", len(endpoints), "lasted", time.Since(f.outdated).Round(time.Millisecond))
 		f.outdated = time.Time{}

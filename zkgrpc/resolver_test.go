@@ -259,19 +259,23 @@ func TestResolver_NothingIsKnownYet(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { _ = late.Close() }() // never fails
 		c := resolve(t, w.builder(t, late))
-		time.Sleep(4 * time.Second)
+		time.Sleep(5 * time.Second)
 		require.Empty(t, c.errors(), "calls wait")
-		time.Sleep(3 * time.Second)
+		time.Sleep(time.Second)
 		require.Len(t, c.errors(), 1)
 		require.ErrorContains(t, c.errors()[0], "zkgrpc: follow service orders below /services: ")
 		require.ErrorContains(t, c.errors()[0], "refused", "it says what is in the way")
 		time.Sleep(time.Minute)
 		require.Empty(t, c.told())
+		require.Greater(t, len(c.errors()), 5)
+		require.Equal(t, 1, strings.Count(w.log.String(), "level=WARN"), "once for the whole outage: %v", w.log)
+		require.Contains(t, w.log.String(), "no answer from zookeeper, the channel keeps its addresses")
 
 		w.srv.Accept(zktest.Label("late"))
 		require.NoError(t, late.Ready(t.Context()))
 		time.Sleep(time.Second)
 		require.Equal(t, []string{"1"}, c.told())
+		require.Equal(t, 1, strings.Count(w.log.String(), "zookeeper answers again"), w.log)
 	})
 }
 
@@ -293,12 +297,20 @@ func TestResolver_MayNotRead(t *testing.T) {
 		require.Len(t, c.errors(), 2)
 		time.Sleep(time.Second)
 		require.Len(t, c.errors(), 3)
+		const warning = "cannot follow a service, the channel keeps its addresses"
+		require.Equal(t, 1, strings.Count(w.log.String(), warning), "of several attempts")
 
 		forbidden.Remove()
 		time.Sleep(2 * time.Second)
 		require.Empty(t, c.told())
 		c.resolver.ResolveNow(resolver.ResolveNowOptions{})
 		require.Equal(t, []string{"1"}, c.told())
+
+		w.srv.Intercept(zktest.Match{From: zktest.Label("caller"), Path: root + "/orders", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
+		w.register(t, orders("b", 2))
+		require.Len(t, c.errors(), 4)
+		require.Equal(t, 2, strings.Count(w.log.String(), warning), "it could follow in the meantime")
 	})
 }
 
