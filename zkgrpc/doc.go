@@ -35,6 +35,10 @@
 // read a node, the channel keeps its addresses too, and the resolver tries again after 30 seconds, or as early as after
 // 1 second if a connection fails.
 //
+// A channel that becomes idle, which by default means half an hour without calls, gives up its addresses. Its next call
+// starts the channel again, and fails if ZooKeeper is down. To keep the addresses of a channel with rare calls, use
+// grpc.WithIdleTimeout(0).
+//
 // A server whose session expires disappears from the channels, even though it may still be serving. It reappears by
 // itself in its next session. Closing a channel ends its resolver.
 //
@@ -65,9 +69,8 @@
 // # Cost
 //
 // A channel follows the service as package discovery describes, with one watch on the list and one on each instance.
-// Each channel has its own watch, but the channels of one client share the watches on the server. A channel that is
-// idle, which by default means half an hour without calls, does not follow the service. A server takes one ephemeral
-// node.
+// Each channel has its own watch, but the channels of one client share the watches on the server. An idle channel does
+// not follow the service. A server takes one ephemeral node.
 //
 // # Balancers
 //

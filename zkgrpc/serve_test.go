@@ -352,6 +352,28 @@ func TestResolver_ChannelWasIdle(t *testing.T) {
 	})
 }
 
+// A channel that becomes idle gives up its addresses, so in an outage its next call fails. One that never becomes idle
+// keeps them.
+func TestResolver_ChannelIsIdleInAnOutage(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		i := orders("a", 1)
+		serve(t, open(t, w.server), i, w.listen(i), newServer("a", noWork))
+		b := w.builder(t, w.caller)
+		idle, always := w.channel(t, "zk:///orders", b), w.channel(t, "zk:///orders", b, grpc.WithIdleTimeout(0))
+		for _, c := range []*grpc.ClientConn{idle, always} {
+			require.Equal(t, []string{"a"}, callFor(t, c, time.Second))
+		}
+		w.srv.Refuse(zktest.Label("caller"))
+		w.srv.Cut(zktest.Label("caller"))
+		time.Sleep(time.Hour)
+		began := time.Now()
+		_, err := call(t.Context(), idle)
+		require.ErrorContains(t, err, "zkgrpc: follow service orders below /services: ")
+		require.Equal(t, 6*time.Second, time.Since(began))
+		require.Equal(t, []string{"a"}, callFor(t, always, time.Second))
+	})
+}
+
 func TestServe_BadInput(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		var none context.Context
