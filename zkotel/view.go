@@ -69,7 +69,7 @@ func Value[T any](
 }
 
 // watched observes the views that a loop receives. The AsOf of a current view does not advance until the next view, so
-// its age is reported as 0.
+// its age is reported as 0. After the loop, the age counts from its end.
 func watched[V any](
 	meter metric.Meter, recipe, name string, views iter.Seq2[V, error], of func(V) sample, more ...quantity,
 ) (metric.Registration, iter.Seq2[V, error], error) {
@@ -78,19 +78,20 @@ func watched[V any](
 	}
 	var last atomic.Pointer[sample]
 	last.Store(&sample{})
-	registration, err := observe(meter, recipe, name, func() sample {
+	read := func() sample {
 		now := *last.Load()
 		if now.current {
 			now.asOf = time.Now()
 		}
 		return now
-	}, more...)
+	}
+	registration, err := observe(meter, recipe, name, read, more...)
 	if err != nil {
 		return nil, nil, err
 	}
 	return registration, func(yield func(V, error) bool) {
 		defer func() {
-			over := *last.Load()
+			over := read()
 			over.current = false
 			last.Store(&over)
 		}()

@@ -111,7 +111,7 @@ func newView(recipe, name string, more ...quantity) *view {
 }
 
 // watched returns the collector of the views that a loop receives. The AsOf of a current view does not advance until
-// the next view, so its age is reported as 0.
+// the next view, so its age is reported as 0. After the loop, the age counts from its end.
 func watched[V any](
 	recipe, name string, views iter.Seq2[V, error], of func(V) sample, more ...quantity,
 ) (prometheus.Collector, iter.Seq2[V, error], error) {
@@ -130,7 +130,7 @@ func watched[V any](
 	}
 	return v, func(yield func(V, error) bool) {
 		defer func() {
-			final := *last.Load()
+			final := v.read()
 			final.current = false
 			last.Store(&final)
 		}()
