@@ -40,9 +40,9 @@
 //   - zkrecipes_request_errors_total{op,code}: requests that ended with an error. Some are part of normal
 //     operation, such as no-node for a create below a missing parent.
 //
-// For metrics of shards, pass [Collector.ShardTracer] to shard.WithTracer. These metrics have only the label name,
-// which you set with the shards' WithTracerName, and are present from the first shard, or the first plan, on. The locks
-// of shards are counted as mutexes with that name.
+// For metrics of shards, pass [Collector.ShardTracer] to shard.WithTracer. These metrics have the label name, which you
+// set with the shards' WithTracerName, but not the label recipe, and are present from the first shard, or the first
+// plan, on. The locks of shards are counted as mutexes with that name.
 //
 //   - zkrecipes_shards_owned{name}: shards that this member currently has.
 //   - zkrecipes_shards_waiting{name}: shards that the plan assigns to this member but that it does not have yet.
@@ -81,7 +81,7 @@
 //
 // # Cardinality
 //
-// Paths are not labels unless you set [WithPaths]. To limit the number of series, there are at most 100 combinations of
-// recipe, name and path; see [WithMaxNames]. All others are counted together, under the name "(other)". The same limit
-// applies to servers.
+// Paths are not labels unless you set [WithPaths], which adds the label path to the metrics of acquisitions, holds and
+// shards. To limit the number of series, there are at most 100 combinations of recipe, name and path; see
+// [WithMaxNames]. All others are counted together, under the name "(other)". The same limit applies to servers.
 package zkprom

@@ -26,8 +26,8 @@ func newConfig(opts []Option) (config, error) {
 	return c, recipe.Apply(&c, opts)
 }
 
-// WithPaths adds the label path, the path of the queue, to the metrics of acquisitions and holds; it is off by default.
-// Use it if your program has a small, fixed set of paths.
+// WithPaths adds the label path, the path of the queue or of the shards, to the metrics of acquisitions, holds and
+// shards; it is off by default. Use it if your program has a small, fixed set of paths.
 func WithPaths() Option {
 	return func(c *config) error {
 		c.paths = true
