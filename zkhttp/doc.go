@@ -30,7 +30,11 @@
 //     answers in time, with asOf and ageSeconds of the most recent view, if there is one, but without that view's
 //     leader.
 //   - [Self]: 200 with token, path, since, validUntil and validForSeconds while this process leads. 503 otherwise.
-//   - [Health]: 200 with state, server and roundTripSeconds. Otherwise 503 with state, sinceSeconds and error.
+//   - [Health]: 200 with state, sinceSeconds, server and, unless it is 0, roundTripSeconds. Otherwise 503 with state,
+//     sinceSeconds and error, and with server while the client is connected.
+//
+// A 500 has only the error: the response cannot be represented in JSON, for example because of a time after the year
+// 9999.
 //
 // The handlers serve GET and HEAD and answer other methods with 405. Their texts name servers and paths, so they are
 // meant for operators and other services, not for the public.
