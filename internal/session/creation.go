@@ -48,7 +48,7 @@ func (s *Session) StartCreateFor(
 			return nil, err
 		}
 	}
-	acl, err := s.opts.ACLOf(s.Abs(path), acl)
+	acl, err := s.opts.ACLOf(s.absNew(path, flags), acl)
 	if err != nil {
 		return nil, &OpError{Op: "create", Path: path, Err: err}
 	}
@@ -61,7 +61,7 @@ func (s *Session) StartCreateFor(
 
 // createRequest returns the request for c. It is a transaction only if it has more than one operation.
 func (s *Session) createRequest(c *Creation, data []byte, flags int32, acl []zk.ACL, n int, remove []string) request {
-	one := zk.CreateRequest{Path: s.Abs(c.path), Data: data, Acl: acl, Flags: flags}
+	one := zk.CreateRequest{Path: s.absNew(c.path, flags), Data: data, Acl: acl, Flags: flags}
 	if n == 1 && len(remove) == 0 {
 		return oneCreate(wire.OpCreate, c.path, &one, func(r reply, err error) {
 			c.zxid = r.Zxid
@@ -89,6 +89,15 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, acl []zk.
 	})
 }
 
+// absNew is Abs for a create. A server appends a number to the path of a sequential node, so "/" must keep its slash:
+// without it, the node would be a sibling of the chroot.
+func (s *Session) absNew(path string, flags int32) string {
+	if flags&zk.FlagSequence != 0 {
+		return string(s.Chroot) + path
+	}
+	return s.Abs(path)
+}
+
 // oneCreate returns the request for a single create. Its outcome must be passed to [Session.created].
 func oneCreate(code int32, path string, one *zk.CreateRequest, done func(reply, error)) request {
 	r := request{Op: code, Path: path, Frame: wire.CreateFrame(code, one), Done: done}
@@ -104,7 +113,7 @@ func (s *Session) created(path string, flags int32, r reply, err error) (string,
 	if err == nil {
 		created, err = wire.CreateReply(r.Body)
 	}
-	if node, ok := tally.NodeOf(s.Abs(path), flags); ok {
+	if node, ok := tally.NodeOf(s.absNew(path, flags), flags); ok {
 		s.ephemerals.CreatedOne(node, created, err)
 	}
 	return s.Rel(created), err

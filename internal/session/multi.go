@@ -166,6 +166,7 @@ func (s *Session) request(op zkrecipes.Op) (any, error) {
 	path := s.Abs(op.Path)
 	switch op.Kind {
 	case zkrecipes.KindCreate:
+		path = s.absNew(op.Path, op.Flags)
 		acl, err := s.opts.ACLOf(path, op.ACL)
 		if err != nil {
 			return nil, err

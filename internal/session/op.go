@@ -33,7 +33,8 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	if err := CheckCreate(path, flags); err != nil {
 		return "", err
 	}
-	acl, err := s.opts.ACLOf(s.Abs(path), acl)
+	abs := s.absNew(path, flags)
+	acl, err := s.opts.ACLOf(abs, acl)
 	if err != nil {
 		return "", &OpError{Op: "create", Path: path, Err: err}
 	}
@@ -43,7 +44,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 		op = wire.OpCreateContainer
 	}
 	return ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
-		one := &zk.CreateRequest{Path: s.Abs(path), Data: data, Acl: acl, Flags: flags}
+		one := &zk.CreateRequest{Path: abs, Data: data, Acl: acl, Flags: flags}
 		return oneCreate(op, path, one, func(r reply, err error) { done(s.created(path, flags, r, err)) })
 	})
 }
@@ -77,12 +78,13 @@ func (s *Session) CreateTTL(
 		return "", err
 	}
 	fail := func(err error) (string, error) { return "", &OpError{Op: "create", Path: path, Err: err} }
-	acl, err = s.opts.ACLOf(s.Abs(path), acl)
+	abs := s.absNew(path, flags)
+	acl, err = s.opts.ACLOf(abs, acl)
 	if err != nil {
 		return fail(err)
 	}
 	made, err := ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
-		one := &zk.CreateRequest{Path: s.Abs(path), Data: data, Acl: acl, Flags: mode}
+		one := &zk.CreateRequest{Path: abs, Data: data, Acl: acl, Flags: mode}
 		frame := wire.CreateTTLFrame(one, ms)
 		return request{Op: wire.OpCreateTTL, Path: path, Frame: frame, Done: taking(wire.CreateReply, done)}
 	})

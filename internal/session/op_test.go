@@ -419,6 +419,41 @@ func TestMulti_Paths_AreThoseOfTheClientInBothDirections(t *testing.T) {
 	})
 }
 
+// A server appends a number to "/". The node is a child of the chroot, and not a sibling whose name begins the same.
+func TestCreate_SequentialAtTheRoot_StaysBelowTheChroot(t *testing.T) {
+	for _, chroot := range []string{"", "/root/app"} {
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			trial.Grow(t, srv, "/root", "/root/app")
+			asked := &trial.Log[string]{}
+			c := trial.DialTo(t, srv.Addr()+chroot, conn.WithDialer(srv.Dial), conn.WithACLFunc(func(path string) []zk.ACL {
+				asked.Add(path)
+				return nil
+			}))
+			ctx := t.Context()
+			one, err := c.Create(ctx, "/", nil, zk.FlagEphemeralSequential)
+			require.NoError(t, err)
+			ttl, err := c.CreateTTL(ctx, "/", nil, zk.FlagSequence, time.Hour)
+			require.NoError(t, err)
+			results, err := c.Multi(ctx, zkrecipes.OpCreate("/", nil, zk.FlagEphemeralSequential))
+			require.NoError(t, err)
+			s := trial.Live(t, c)
+			creation, err := s.StartCreate(ctx, "/", nil, zk.FlagSequence, 2, nil)
+			require.NoError(t, err)
+			several, _, err := s.FinishCreate(ctx, creation)
+			require.NoError(t, err)
+			for _, path := range append(several, one, ttl, results[0].Path) {
+				require.Regexp(t, `^/\d{10}$`, path)
+				require.True(t, srv.Exists(chroot+path), path)
+			}
+			require.Equal(t, slices.Repeat([]string{chroot + "/"}, 4), asked.Values(), "the path without the number")
+			for _, mode := range []int32{0, zk.FlagEphemeral, zk.FlagContainer} {
+				_, err = c.Create(ctx, "/", nil, mode)
+				require.ErrorIs(t, err, zk.ErrNodeExists, "a node without a number is the root itself")
+			}
+		}, zktest.WithExtendedTypes())
+	}
+}
+
 // TestMulti_OpOfAnotherRoot: its path is a different node, or its version was read in a different session. Nothing is
 // sent.
 func TestMulti_OpOfAnotherRoot(t *testing.T) {
