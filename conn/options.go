@@ -471,6 +471,9 @@ func WithIdentity(id string) Option {
 // dial opens a connection, with TLS if configured, within the context.
 func (o *options) dial(ctx context.Context, server lifetime.Server) (net.Conn, error) {
 	raw, err := o.rawDial(ctx, "tcp", server.Address)
+	if err == nil && raw == nil {
+		err = errors.New("the function given to WithDialer returned neither a connection nor an error")
+	}
 	if err != nil || o.tls == nil {
 		return raw, err
 	}

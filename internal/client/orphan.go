@@ -61,7 +61,7 @@ func (c *core) closeOrphan(ctx context.Context, left orphan) {
 func (c *core) closeOrphanAt(ctx context.Context, server lifetime.Server, left orphan) error {
 	ctx, cancel := context.WithTimeout(ctx, c.ensemble.ConnectTimeout())
 	defer cancel()
-	raw, err := c.ensemble.Dial(ctx, server)
+	raw, err := c.opts.Dial(ctx, server)
 	if err != nil {
 		return err
 	}

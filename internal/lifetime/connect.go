@@ -93,7 +93,7 @@ func (l *Lifetime) connect(server Server, again bool, a *attempt) error {
 	if who != nil {
 		who.again = again
 	}
-	dial := func(ctx context.Context) (net.Conn, error) { return l.ensemble.Dial(ctx, server) }
+	dial := func(ctx context.Context) (net.Conn, error) { return l.opts.Dial(ctx, server) }
 	c, err := link.Dial(l.ctx, a.limit, server.String(), dial, linkOwner{l})
 	if err != nil {
 		return err

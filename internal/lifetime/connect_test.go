@@ -2,6 +2,7 @@ package lifetime_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"io"
 	"net"
@@ -187,11 +188,13 @@ func TestRequests_ConnectionWithoutABuffer_CallsReturnWithTheirContext(t *testin
 // A dialer that breaks its contract gets an error that reports this.
 func TestDial_DialerReturnsNothing_IsSaid(t *testing.T) {
 	t.Parallel()
-	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := conn.Dial(trial.Within(t, time.Second), srv.Addr(), conn.WithDialer(
-			func(context.Context, string, string) (net.Conn, error) { return nil, nil })) //nolint:nilnil // the case to test
-		require.ErrorContains(t, err, "neither a connection nor an error")
-	})
+	for _, opt := range []conn.Option{trial.EverySecond, conn.WithTLS(&tls.Config{MinVersion: tls.VersionTLS12})} {
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			_, err := conn.Dial(trial.Within(t, time.Second), srv.Addr(), opt, conn.WithDialer(
+				func(context.Context, string, string) (net.Conn, error) { return nil, nil })) //nolint:nilnil // the case to test
+			require.ErrorContains(t, err, "neither a connection nor an error")
+		})
+	}
 }
 
 func TestDial_ServerReachedAfterTheEnd_GetsNoRequest(t *testing.T) {

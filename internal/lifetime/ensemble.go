@@ -2,9 +2,6 @@ package lifetime
 
 import (
 	"cmp"
-	"context"
-	"errors"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,15 +61,6 @@ func (e *Ensemble) isCrowded() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.crowded = min(e.crowded+1, 2) // more than that is above the longest limit
-}
-
-// Dial opens a connection to a server.
-func (e *Ensemble) Dial(ctx context.Context, server Server) (net.Conn, error) {
-	raw, err := e.opts.Dial(ctx, server)
-	if err == nil && raw == nil {
-		err = errors.New("the function given to WithDialer returned neither a connection nor an error")
-	}
-	return raw, err
 }
 
 // NewBackOff returns the user's policy, or one that leaves time for several attempts before the session expires.
