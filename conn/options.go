@@ -202,8 +202,8 @@ type BackOff interface {
 // WithBackOff sets the pauses between failed rounds over the servers' addresses, and between sessions that fail. By
 // default they grow exponentially from 50 ms to a sixth of the session timeout, but at most 5 seconds, randomized by
 // ±50 %, and never stop. While the client has holds, it halves these default pauses, but not those of a policy set
-// here. If a policy says stop, the client starts a new one; if that one immediately says stop, too, the pause is 5
-// seconds. The attempts end only when the client is closed.
+// here. If a policy says stop, the client starts a new one; if that one immediately says stop, too, or is nil, the
+// pause is 5 seconds. The attempts end only when the client is closed.
 func WithBackOff(newBackOff func() BackOff) Option {
 	return func(o *options) error {
 		if newBackOff == nil {

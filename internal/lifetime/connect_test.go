@@ -151,6 +151,16 @@ func TestReconnect_BackOffThatSaysStop_IsPaced(t *testing.T) {
 		"always":   func() conn.BackOff { return &backoff.StopBackOff{} },
 		"at times": func() conn.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2) },
 		"negative": func() conn.BackOff { return backoff.NewConstantBackOff(-time.Second) }, // like Stop
+		"nil later": func() func() conn.BackOff {
+			given := false
+			return func() conn.BackOff {
+				if given {
+					return nil // like one that returns only Stop
+				}
+				given = true
+				return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2)
+			}
+		}(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -81,16 +81,23 @@ func (p *Pacer) pause() time.Duration {
 	if !p.due {
 		return 0
 	}
-	if p.backOff != nil {
-		if d := p.backOff.NextBackOff(); d >= 0 {
-			return d
-		}
+	d := p.next()
+	if d < 0 {
+		p.backOff = p.newBackOff()
+		d = p.next()
 	}
-	p.backOff = p.newBackOff()
-	if d := p.backOff.NextBackOff(); d >= 0 {
-		return d
+	if d < 0 {
+		return longestPause // the policy returns only Stop, or is nil
 	}
-	return longestPause // the policy returns only Stop
+	return d
+}
+
+// next returns the next pause of the policy; negative if there is none. The caller holds mu.
+func (p *Pacer) next() time.Duration {
+	if p.backOff == nil {
+		return -1
+	}
+	return p.backOff.NextBackOff()
 }
 
 // Wait waits until the next attempt may start, or ctx is done. Errors: ctx.Err().
