@@ -55,7 +55,7 @@ func (a *alone) WhyDisconnected() error { return a.why }
 // connectionOf returns a connection of l on raw that never comes up.
 func connectionOf(t *testing.T, l *Lifetime, raw net.Conn) *link.Connection {
 	dial := func(context.Context) (net.Conn, error) { return raw, nil }
-	c, err := link.Dial(t.Context(), time.Hour, "10.0.0.1:2181", dial, linkOwner{l})
+	c, err := link.Dial(t.Context(), time.Now(), time.Hour, "10.0.0.1:2181", dial, linkOwner{l})
 	require.NoError(t, err)
 	return c
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
+	"github.com/zkrecipes/zkrecipes/sasl"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -87,6 +88,64 @@ func TestConnect_Outcomes(t *testing.T) {
 			require.Equal(t, outcomes, told.outcomes(), name)
 		})
 	}
+}
+
+// starting is a SASL mechanism whose exchange takes some time to begin, and then does not.
+type starting struct {
+	takes time.Duration
+	err   error
+}
+
+func (starting) String() string { return "TEST" }
+
+func (m starting) Start(ctx context.Context, _ string) (sasl.Exchange, []byte, error) {
+	select {
+	case <-time.After(m.takes):
+	case <-ctx.Done():
+	}
+	return nil, nil, m.err
+}
+
+// TestConnect_SASL: the time that a mechanism takes before the server is dialed is part of the attempt.
+func TestConnect_SASL(t *testing.T) {
+	const limit = 2 * time.Second
+	for name, tt := range map[string]struct {
+		sasl    starting
+		dial    conn.DialFunc
+		outcome string
+		took    time.Duration
+		says    string
+	}{
+		"has no ticket":             {starting{0, errors.New("no ticket")}, silent, "failed", 0, "sasl TEST: no ticket"},
+		"takes too long":            {starting{limit + 1, errors.New("late")}, silent, "timeout", limit, "late"},
+		"takes half, then silence":  {starting{limit / 2, nil}, silent, "timeout", limit, "no session within 2s"},
+		"takes half, then no line":  {starting{limit / 2, nil}, unreachable, "timeout", limit, "no connection within 2s"},
+		"takes half, then refused":  {starting{limit / 2, nil}, trial.Refuse, "unreachable", limit / 2, "refused"},
+		"takes half, then hangs up": {starting{limit / 2, nil}, hangsUp, "failed", limit / 2, "EOF"},
+	} {
+		trial.Run(t, func(t *testing.T, _ *zktest.Server) {
+			var told attempts
+			c, err := conn.New("10.0.0.1", conn.WithDialer(tt.dial), conn.WithConnectTimeout(limit),
+				conn.WithSASL(tt.sasl), told.option())
+			require.NoError(t, err)
+			defer c.Close()
+			time.Sleep(tt.took)
+			synctest.Wait()
+			require.NotEmpty(t, told.Values(), name)
+			first := told.Values()[0]
+			require.Equal(t, tt.outcome, first.Outcome, name)
+			require.Equal(t, tt.took, first.Took, name)
+			require.ErrorContains(t, first.Err, tt.says, name)
+		})
+	}
+}
+
+func silent(context.Context, string, string) (net.Conn, error)  { return trial.Silent(), nil }
+func hangsUp(context.Context, string, string) (net.Conn, error) { return hungUp(), nil }
+
+func unreachable(ctx context.Context, _, _ string) (net.Conn, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
 }
 
 // hungUp is a server that ends the connection.

@@ -86,15 +86,16 @@ type unansweredError struct{ error }
 func (e unansweredError) Unwrap() error { return e.error }
 
 func (l *Lifetime) connect(server Server, again bool, a *attempt) error {
-	who, err := l.startExchange(server)
+	who, err := l.startExchange(server, a.began.Add(a.limit))
 	if err != nil {
 		return err
 	}
 	if who != nil {
 		who.again = again
 	}
+	a.dialed = true
 	dial := func(ctx context.Context) (net.Conn, error) { return l.opts.Dial(ctx, server) }
-	c, err := link.Dial(l.ctx, a.limit, server.String(), dial, linkOwner{l})
+	c, err := link.Dial(l.ctx, a.began, a.limit, server.String(), dial, linkOwner{l})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/link"
@@ -20,11 +21,11 @@ type exchange struct {
 
 // startExchange begins an exchange for a connection to the server, or returns nil without a mechanism. The connection
 // is not open yet, because a mechanism may have to query other hosts, and a server allows little time for that.
-func (l *Lifetime) startExchange(server Server) (*exchange, error) {
+func (l *Lifetime) startExchange(server Server, deadline time.Time) (*exchange, error) {
 	if l.opts.SASL == nil {
 		return nil, nil //nolint:nilnil // see above
 	}
-	ctx, cancel := context.WithTimeout(l.ctx, l.ensemble.ConnectTimeout())
+	ctx, cancel := context.WithDeadline(l.ctx, deadline)
 	defer cancel()
 	host, _, err := net.SplitHostPort(server.Name)
 	if err != nil {

@@ -37,6 +37,7 @@ type attempt struct {
 	server  Server
 	began   time.Time
 	limit   time.Duration
+	dialed  bool // whether the client has tried to open a connection; it begins a SASL exchange before
 	reached bool // whether a connection was opened
 }
 
@@ -51,7 +52,7 @@ func (a *attempt) outcome(took time.Duration, err error) string {
 		return "refused"
 	case took >= a.limit:
 		return "timeout"
-	case !a.reached:
+	case a.dialed && !a.reached:
 		return "unreachable"
 	default:
 		return "failed"

@@ -88,13 +88,13 @@ type Connection struct {
 	pinger *time.Timer // nil until the connection is up
 }
 
-// Dial opens a connection to a server. If the connection is not up within the limit, which includes dialing, it is
-// closed.
+// Dial opens a connection to a server, as part of an attempt that has begun at the given time. If the connection is not
+// up within the limit of the attempt, it is closed.
 func Dial(
-	ctx context.Context, limit time.Duration, server string, dial func(context.Context) (net.Conn, error), owner Owner,
+	ctx context.Context, began time.Time, limit time.Duration, server string,
+	dial func(context.Context) (net.Conn, error), owner Owner,
 ) (*Connection, error) {
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithDeadline(ctx, began.Add(limit))
 	raw, err := dial(ctx)
 	if err != nil && ctx.Err() != nil {
 		// The dialer's wording adds nothing.
@@ -104,11 +104,11 @@ func Dial(
 	if err != nil {
 		return nil, err
 	}
-	return newConnection(owner, raw, server, limit, time.Since(start)), nil
+	return newConnection(owner, raw, server, limit, time.Since(began)), nil
 }
 
 // newConnection returns a connection that is closed unless the server gives us the session within the limit. spent is
-// how much of the limit dialing took.
+// how much of the limit has passed.
 func newConnection(owner Owner, raw net.Conn, server string, limit, spent time.Duration) *Connection {
 	c := &Connection{
 		conn: raw, owner: owner, server: server, socket: isSocket(raw), born: time.Now(),
