@@ -266,7 +266,7 @@ func WithTLS(config *tls.Config) Option {
 // Since an established connection keeps its configuration, replacing files doesn't interrupt it.
 //
 // If a later call of the function fails, for example between the writes of two files, the client logs the error and
-// connects with the previous configuration.
+// connects with the previous configuration. The function must return soon, because [WithConnectTimeout] cannot end it.
 func WithTLSFunc(config func() (*tls.Config, error)) Option {
 	return func(o *options) error {
 		if config == nil {
