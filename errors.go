@@ -132,7 +132,7 @@ func (e *LostError) Unwrap() error { return e.Err }
 type OpError struct {
 	// Op is the operation, such as "get" or "multi: set".
 	Op string
-	// Path without the chroot.
+	// Path without the chroot. If the chroot, or a node above it, could not be created, this is the path on the server.
 	Path string
 	// Err is the server's error, such as zk.ErrNoNode.
 	Err error

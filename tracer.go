@@ -158,7 +158,8 @@ type Request struct {
 	// Op is "create", "delete", "exists", "get", "set", "acl", "setacl", "children", "sync", "multi", "watch", "unwatch"
 	// or "close".
 	Op string
-	// Path without the chroot; for a transaction, that of the first operation.
+	// Path without the chroot; for a transaction, that of the first operation. If the client creates the chroot, or uses
+	// a node outside it, this is the path on the server.
 	Path string
 	// Sent is when the request was sent, and Took is how long the answer took.
 	Sent time.Time

@@ -328,3 +328,51 @@ func TestMakeContainers_MadeByAnotherWhereThisClientMayNot(t *testing.T) {
 		require.True(t, srv.Exists("/closed/a/b"))
 	})
 }
+
+// Errors and tracers name the nodes that the library creates, removes or stops watching on its own as the client does.
+// Only the chroot and the nodes above it have the path of the server.
+func TestMakeContainers_PathsInErrorsAndTraces(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		seen := &trial.Log[string]{}
+		c := trial.DialTo(t, srv.Addr()+"/root/app", conn.WithDialer(srv.Dial),
+			conn.WithTracer(&zkrecipes.Tracer{Request: func(_ context.Context, r zkrecipes.Request) {
+				seen.Add(r.Op + " " + r.Path)
+			}}))
+		next := func() []string {
+			synctest.Wait()
+			all := seen.Values()
+			seen.Mu.Lock()
+			defer seen.Mu.Unlock()
+			seen.Entries = nil
+			return all
+		}
+		ctx, s := t.Context(), trial.Live(t, c)
+		require.NoError(t, s.MakeContainers(ctx, "/a/b"))
+		require.Equal(t, []string{
+			"create /a/b", "create /a", "create /root/app", "create /root", "create /root/app", "create /a", "create /a/b",
+		}, next())
+
+		made, err := s.TryContainers(ctx, "/c")
+		require.NoError(t, err)
+		require.NoError(t, s.RemoveUnused(ctx, made))
+		require.Equal(t, []string{"create /c", "multi /", "exists /c", "delete /c"}, next())
+
+		for _, path := range []string{"/", "/a"} {
+			_, _, w, err := s.GetW(ctx, path)
+			require.NoError(t, err)
+			s.Unwatch(w)
+			require.Equal(t, []string{"get " + path, "unwatch " + path}, next())
+		}
+
+		_, err = c.Create(ctx, "/closed", nil, 0, zk.WorldACL(zk.PermRead)...)
+		require.NoError(t, err)
+		require.EqualError(t, c.CreateAll(ctx, "/closed/x/y", nil),
+			"create /closed/x: not authorized: the ACL of /closed does not grant create: see WithAuth, WithACL")
+		next()
+
+		_, err = s.TryContainers(ctx, "/d")
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+		require.Equal(t, []string{"create /d", "exists /d", "delete /d", "close /"}, next())
+	})
+}

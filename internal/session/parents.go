@@ -21,7 +21,12 @@ import (
 // only that is missing: if its parent is missing too, it goes up until one can be created, then down. If the server
 // reaps one in between, the create that follows fails, and its caller calls again.
 func (s *Session) MakeContainers(ctx context.Context, path string) error {
-	made, err := s.TryContainers(ctx, path)
+	return s.makeContainers(ctx, s.Abs(path))
+}
+
+// makeContainers is MakeContainers for an absolute path, because the chroot may be what is missing.
+func (s *Session) makeContainers(ctx context.Context, path string) error {
+	made, err := s.tryContainers(ctx, path)
 	s.Used(made) // the caller wants them to stay
 	return err
 }
@@ -30,7 +35,11 @@ func (s *Session) MakeContainers(ctx context.Context, path string) error {
 // returns the absolute paths of the containers that it has created, or may have created, lowest first. The caller must
 // then call Used or RemoveUnused for them.
 func (s *Session) TryContainers(ctx context.Context, path string) (made []string, err error) {
-	s, path = s.Absolute(), s.Abs(path) // the chroot may be what is missing
+	return s.tryContainers(ctx, s.Abs(path))
+}
+
+// tryContainers is TryContainers for an absolute path.
+func (s *Session) tryContainers(ctx context.Context, path string) (made []string, err error) {
 	if path == "/" {
 		return nil, nil
 	}
@@ -60,10 +69,21 @@ func (s *Session) TryContainers(ctx context.Context, path string) (made []string
 	return made, err
 }
 
-// makeContainer creates one container. mine reports whether it did, or may have. If the session ends or ctx is done
-// while that is in doubt, the error is the reason for that: the doubt about a container does not extend to what the
-// caller creates below it.
-func (s *Session) makeContainer(ctx context.Context, path string) (mine bool, err error) {
+// locate returns a session for a request about an absolute path, and the path in that session. Errors and tracers get
+// the latter, so a node below the chroot is named as the client names it. The chroot, which may have to be created, and
+// the nodes above it can only have their absolute paths.
+func (s *Session) locate(abs string) (in *Session, path string) {
+	if path := s.Rel(abs); path != "" && path != "/" {
+		return s, path
+	}
+	return s.Absolute(), abs
+}
+
+// makeContainer creates one container at an absolute path. mine reports whether it did, or may have. If the session
+// ends or ctx is done while that is in doubt, the error is the reason for that: the doubt about a container does not
+// extend to what the caller creates below it.
+func (s *Session) makeContainer(ctx context.Context, abs string) (mine bool, err error) {
+	s, path := s.locate(abs)
 	mine, err = s.createContainer(ctx, path)
 	inDoubt := errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err)
 	switch ended := s.Err(); {
@@ -77,8 +97,8 @@ func (s *Session) makeContainer(ctx context.Context, path string) (mine bool, er
 			return false, nil
 		}
 		return false, err
-	case err == nil && path == s.opts.Chroot:
-		s.opts.Log.Info("zookeeper: the chroot did not exist and was created", "path", path)
+	case err == nil && abs == s.opts.Chroot:
+		s.opts.Log.Info("zookeeper: the chroot did not exist and was created", "path", abs)
 	}
 	return mine, err
 }
@@ -101,7 +121,7 @@ func (s *Session) Used(made []string) {
 //
 // Source: ZooKeeper's ContainerManager skips containers with a cversion of 0.
 func (s *Session) RemoveUnused(ctx context.Context, made []string) error {
-	err := s.Absolute().removeLowest(ctx, made)
+	err := s.removeLowest(ctx, made)
 	if err == nil || s.Err() == nil {
 		s.unused.remove(made...)
 	}
@@ -112,13 +132,14 @@ func (s *Session) removeLowest(ctx context.Context, made []string) error {
 	if err := s.Barrier(ctx); err != nil { // a create may be in doubt
 		return err
 	}
-	for _, path := range made {
-		exists, stat, err := s.Exists(ctx, path)
+	for _, abs := range made {
+		in, path := s.locate(abs)
+		exists, stat, err := in.Exists(ctx, path)
 		switch {
 		case err != nil:
 			return err
 		case exists && neverUsed(stat):
-			return s.Delete(ctx, path, 0)
+			return in.Delete(ctx, path, 0)
 		case exists:
 			return nil
 		}
@@ -158,24 +179,25 @@ func (u *unused) remove(paths ...string) {
 // then function when done.
 func (s *session) removeAllUnused(ask func(...request) bool, then func()) {
 	s.unused.mu.Lock()
-	paths := slices.Collect(maps.Keys(s.unused.calls))
+	all := slices.Collect(maps.Keys(s.unused.calls))
 	s.unused.mu.Unlock()
-	if len(paths) == 0 {
+	if len(all) == 0 {
 		then()
 		return
 	}
 	var left atomic.Int64
-	left.Store(int64(len(paths)))
+	left.Store(int64(len(all)))
 	done := func() {
 		if left.Add(-1) == 0 {
 			then()
 		}
 	}
-	absolute := &Session{session: s}
+	root := &Session{session: s, Chroot: paths.Chroot(s.opts.Chroot)}
 	var requests []request
-	for _, path := range paths {
-		requests = append(requests, absolute.existsRequest(path, false, func(e existence, err error) {
-			remove := absolute.deleteRequest(path, 0, func(reply, error) { done() })
+	for _, abs := range all {
+		in, path := root.locate(abs)
+		requests = append(requests, in.existsRequest(path, false, func(e existence, err error) {
+			remove := in.deleteRequest(path, 0, func(reply, error) { done() })
 			if err != nil || !e.exists || !neverUsed(e.stat) || !ask(remove) {
 				done()
 			}
@@ -210,7 +232,7 @@ func (r *Remakes) MakeParents(ctx context.Context, s *Session, path string, why 
 	if err := r.Pause(ctx, why); err != nil {
 		return err
 	}
-	return s.Absolute().MakeContainers(ctx, paths.Parent(s.Abs(path)))
+	return s.makeContainers(ctx, paths.Parent(s.Abs(path)))
 }
 
 // Ensure creates a plain node, and everything missing above it, for a caller that accepts any node at path and reads it

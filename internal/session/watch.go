@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -304,7 +305,7 @@ func (s *Session) Unwatch(w *Watch) {
 }
 
 // removeAt removes watches on an absolute path; see removable.
-func (s *session) removeAt(path string) {
+func (s *Session) removeAt(path string) {
 	if r, some := s.removable(nil, path); some {
 		s.removeWatches(r)
 	}
@@ -313,7 +314,7 @@ func (s *session) removeAt(path string) {
 // removeWatches removes watches of this connection. Even before the request is sent, no caller relies on them any more.
 // A caller, or a feed, that sets its watch again before the answer arrives is then notified of a change, because the
 // server may have served its read before the removal. Without a connection there is nothing to remove.
-func (s *session) removeWatches(r removal) {
+func (s *Session) removeWatches(r removal) {
 	if !s.ensemble.removesWatches() {
 		return
 	}
@@ -321,7 +322,8 @@ func (s *session) removeWatches(r removal) {
 	s.watches.fire(false, r.keys...)
 	s.SendNow(s.Context(), nil,
 		[]request{{
-			Op: wire.OpRemoveWatches, Path: r.path, Frame: wire.RemoveWatchesFrame(r.path, r.kind),
+			Op: wire.OpRemoveWatches, Path: cmp.Or(s.Rel(r.path), r.path), // a caller below another chroot may have set it
+			Frame: wire.RemoveWatchesFrame(r.path, r.kind),
 			Done: func(_ reply, err error) {
 				s.ensemble.judgeRemovals(lost, err)
 				s.watchesRemoved(r)
