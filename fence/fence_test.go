@@ -49,6 +49,13 @@ func TestAdmit_RefusesBadInput(t *testing.T) {
 	assert.NoError(t, gate.Admit(ctx, "a", 1), "nothing of that was kept")
 }
 
+func TestMemory_ZeroValue_IsEmpty(t *testing.T) {
+	var memory fence.Memory
+	gate := fence.New(&memory)
+	require.NoError(t, gate.Admit(t.Context(), "a", 7))
+	require.ErrorIs(t, gate.Admit(t.Context(), "a", 6), fence.ErrStale)
+}
+
 func TestAdmit_ContextHasEnded(t *testing.T) {
 	gate := fence.New(fence.NewMemory())
 	cause := errors.New("enough")

@@ -19,6 +19,9 @@ import (
 // waited.
 var ErrInUse = errors.New("fence file in use")
 
+// errZeroFile is returned by the methods of a File without a turn, for which they would wait forever.
+var errZeroFile = fmt.Errorf("%w: the File is not open: use OpenFile", ErrInvalid)
+
 // The log is rewritten when it has more than rewriteFrom records, and more than rewriteEach for each resource.
 const (
 	rewriteFrom = 1000
@@ -68,8 +71,8 @@ type File struct {
 // it, because it was never acknowledged.
 //
 // Errors: context.Cause(ctx), with [ErrInUse] if another File has the file open; [ErrInvalid] for an empty path; errors
-// of the file system; or [ErrCorrupt] if the file is damaged in any other way. An operator has to resolve the last one,
-// because a fence that forgets protects nothing.
+// of the file system; or [ErrCorrupt] if the file is damaged in any other way, or is not a regular file. An operator
+// has to resolve the last one, because a fence that forgets protects nothing.
 func OpenFile(ctx context.Context, path string) (*File, error) {
 	f := &File{turn: make(chan struct{}, 1)}
 	if err := f.open(ctx, path); err != nil {
@@ -93,6 +96,9 @@ func (f *File) open(ctx context.Context, path string) (err error) {
 	}
 	if f.path, err = resolve(f.path); err != nil {
 		return err
+	}
+	if info, err := os.Stat(f.path); err == nil && !info.Mode().IsRegular() { // to open a named pipe may block forever
+		return fmt.Errorf("%w: %s is not a regular file", ErrCorrupt, f.path)
 	}
 	if err := f.awaitLock(ctx); err != nil {
 		return err
@@ -175,6 +181,9 @@ func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (z
 	if ctx == nil {
 		return 0, fmt.Errorf("%w: the context is nil", ErrInvalid)
 	}
+	if f.turn == nil {
+		return 0, errZeroFile
+	}
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
@@ -202,6 +211,9 @@ func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (z
 //
 // Errors: those of the file system, in which case everything raised so far is still kept.
 func (f *File) Close() error {
+	if f.turn == nil {
+		return errZeroFile
+	}
 	<-f.turn
 	defer func() { f.turn <- struct{}{} }()
 	f.err = fmt.Errorf("fence file: %w", os.ErrClosed)

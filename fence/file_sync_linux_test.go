@@ -47,3 +47,12 @@ func TestFile_CannotBeClosed(t *testing.T) {
 	require.NoError(t, syscall.Close(int(f.log.Fd())))
 	require.ErrorIs(t, f.Close(), syscall.EBADF)
 }
+
+// To open a named pipe would take until another process opens its other end, however long that takes.
+func TestOpenFile_NamedPipe_IsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	_, err := OpenFile(t.Context(), path)
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.NoFileExists(t, path+".lock")
+}

@@ -243,7 +243,8 @@ func TestFile_CannotBeWritten(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "folder")
 	require.NoError(t, os.Mkdir(folder, 0o700))
 	_, err = OpenFile(t.Context(), folder)
-	require.ErrorContains(t, err, "directory")
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorContains(t, err, "not a regular file")
 	require.NoFileExists(t, folder+".tmp")
 }
 
@@ -493,4 +494,15 @@ func TestFile_DeadContext(t *testing.T) {
 		_, err := f.Raise(ctx, "a", 5)
 		require.ErrorIs(t, err, why)
 	}
+}
+
+// A File that was not opened waits for nothing.
+func TestFile_ZeroValue_IsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f File
+		_, err := f.Raise(t.Context(), "a", 5)
+		require.ErrorIs(t, err, ErrInvalid)
+		require.ErrorContains(t, err, "OpenFile")
+		require.Equal(t, err, f.Close())
+	})
 }
