@@ -85,9 +85,9 @@ func (c Contender) Exhausted() bool {
 	return c.Kind != KazooLease && (len(c.Key) != 10 || !onlyDigits(c.Key) || c.Key >= "2147483647")
 }
 
-// Compare orders contenders in the same way as Curator, by the key as text, even past the end of the sequence. Two keys
-// are equal only for a writer and the reader it was downgraded to. The order of these two doesn't matter, as long as
-// all clients agree on it.
+// Compare orders contenders in the same way as Curator, by the key as text, even past the end of the sequence. Equal
+// keys are those of a writer and the reader it was downgraded to, of contenders created after the counter has run out,
+// and of kazoo's leases, which have none. The order of these doesn't matter, as long as all clients agree on it.
 func Compare(a, b Contender) int {
 	if c := strings.Compare(a.Key, b.Key); c != 0 {
 		return c
@@ -101,7 +101,7 @@ func Compare(a, b Contender) int {
 // door.) A waiter at the door waits as it would for a lock. Curator's readers may wait for a different contender.
 func Ahead(queue []Contender, me int) int {
 	switch c := queue[me]; {
-	case me == 0, c.Key == queue[0].Key, c.Kind == Lease, c.Kind == KazooLease:
+	case me == 0, c.Kind == Lease, c.Kind == KazooLease, c.reads() && c.Key == queue[0].Key && !c.Exhausted():
 		return -1
 	case !c.reads():
 		return me - 1

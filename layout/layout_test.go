@@ -105,10 +105,18 @@ func TestAhead(t *testing.T) {
 		{[]string{"__WRIT__0000000001", "__READ__0000000001", "__READ__0000000002"}, []int{-1, -1, 0}}, // a downgraded writer
 		{[]string{"x__lock__0000000001", "x__rlock__0000000002", "__READ__0000000003"}, []int{-1, 0, 0}},
 		{[]string{"lease-0000000001", "lease-0000000002"}, []int{-1, -1}},
+		{[]string{"5a3b", "9c1d", "lease-0000000001"}, []int{-1, -1, -1}}, // kazoo's leases have no key
+		// The sequence has run out, so equal keys mean nothing.
+		{[]string{"x-lock-2147483647", "y-lock-2147483647"}, []int{-1, 0}},
+		{[]string{"__WRIT__2147483647", "__READ__2147483647"}, []int{-1, 0}},
+		{[]string{"x__READ__2147483647", "y__READ__2147483647"}, []int{-1, -1}},
 	} {
 		var queue []layout.Contender
 		for _, name := range c.names {
 			contender, ok := layout.Parse(name)
+			if !ok {
+				contender, ok = layout.Parse(name, layout.KazooLease)
+			}
 			require.True(t, ok)
 			queue = append(queue, contender)
 		}
