@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -104,5 +106,60 @@ func TestStatus_Event_IsNoAnswer(t *testing.T) {
 		require.NoError(t, srv.Set("/a", nil))
 		require.True(t, trial.Fired(w))
 		require.Equal(t, before, c.Status())
+	})
+}
+
+// A session that has just ended belongs to the state until the state changes.
+func TestStatus_WhileTheSessionEnds_StateAndSessionAgree(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
+		var during conn.Status
+		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() {
+			during = c.Status()
+			return nil
+		})
+		require.True(t, ok)
+		s.Expired(nil)
+		require.Equal(t, zkrecipes.Connected, during.State)
+		require.Equal(t, s.ID(), during.Session)
+		require.Zero(t, during.Holds)
+	})
+}
+
+// One session follows another while the status is read.
+func TestStatus_WhileSessionsFollowEachOther_StateAndSessionAgree(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		changes := &trial.Log[zkrecipes.StateChange]{}
+		c := trial.Dial(t, srv, conn.WithBackOff(func() conn.BackOff { return &backoff.ZeroBackOff{} }),
+			conn.WithTracer(&zkrecipes.Tracer{State: changes.Add}))
+		read := &trial.Log[conn.Status]{}
+		for range 1000 {
+			s := trial.Live(t, c)
+			var readers sync.WaitGroup
+			for range 2 {
+				readers.Go(func() {
+					for range 50 {
+						read.Add(c.Status())
+					}
+				})
+			}
+			s.Expired(nil)
+			readers.Wait()
+			time.Sleep(time.Millisecond)
+		}
+		ids := map[time.Time]int64{}
+		for _, change := range changes.Values() {
+			if change.To == zkrecipes.Connected {
+				ids[change.At] = change.Session
+			}
+		}
+		for _, st := range read.Values() {
+			if st.State == zkrecipes.Connected {
+				require.Equal(t, ids[st.Since], st.Session)
+			} else {
+				require.Zero(t, st.Session)
+			}
+		}
 	})
 }
