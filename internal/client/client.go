@@ -42,6 +42,7 @@ func New(ctx context.Context, config *Config) *Client {
 func Open(ctx context.Context, config *Config) (*Client, error) {
 	client := newClient(ctx, config)
 	if err := client.core.hosts.requireAddress(ctx, client.core.ensemble.ConnectTimeout()/2); err != nil {
+		client.core.log.flush()
 		return nil, err
 	}
 	client.start()

@@ -18,6 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -115,5 +118,27 @@ func TestClose_WritesTheLog(t *testing.T) {
 		time.AfterFunc(500*time.Millisecond, free)
 		require.NoError(t, c.Close())
 		require.Contains(t, text.String(), `msg="zookeeper: closed"`)
+	})
+}
+
+// Open, too, returns when the log is written, even if it fails before there is a session to close.
+func TestOpen_NothingFound_WritesTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text bubble.Buffer
+		log, free := newBlocking(&text)
+		defer free()
+		time.AfterFunc(5*time.Second+500*time.Millisecond, free)
+		life := lifetime.Config{SessionTimeout: trial.Timeout, Log: log}
+		took := trial.After(func() {
+			_, err := client.Open(t.Context(), &client.Config{
+				Config: session.Config{Config: life}, Servers: []string{"zk1:2181"}, Lookup: (&names{}).lookup,
+				Source: &client.Source{Name: "registry", Servers: func(context.Context) ([]string, error) {
+					return nil, errNoName
+				}},
+			})
+			require.ErrorIs(t, err, errNoName)
+		})
+		require.Equal(t, 5*time.Second+500*time.Millisecond, took)
+		require.Contains(t, text.String(), "cannot look up the servers")
 	})
 }
