@@ -84,7 +84,7 @@ func (l *stateLog) all(ctx context.Context) iter.Seq[zkrecipes.State] {
 		panic(fmt.Errorf("states: %w", session.ErrNoContext))
 	}
 	return func(yield func(zkrecipes.State) bool) {
-		for t := l.current(); yield(t.state) && t.state != zkrecipes.Closed && ctx.Err() == nil; t = t.next {
+		for t := l.current(); ctx.Err() == nil && yield(t.state) && t.state != zkrecipes.Closed; t = t.next {
 			select {
 			case <-t.after:
 			case <-ctx.Done():

@@ -91,6 +91,9 @@ func TestStateLog_Reader_EndsWithItsContextOrItsLoop(t *testing.T) {
 	for range l.all(ctx) {
 		cancel()
 	}
+	for s := range l.all(ctx) {
+		t.Fatalf("%v, after the end", s)
+	}
 	l.apply(closed, lifetime.Report{})
 	for s := range l.all(t.Context()) {
 		require.Equal(t, zkrecipes.Closed, s)
