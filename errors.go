@@ -216,7 +216,7 @@ func (e *TakenError) Error() string {
 }
 
 // excerpt returns as much of data as fits into a message.
-func excerpt(data []byte) []byte { return data[:min(len(data), 64)] }
+func excerpt[T string | []byte](data T) T { return data[:min(len(data), 64)] }
 
 // Is reports that every TakenError matches [ErrTaken].
 func (e *TakenError) Is(target error) bool { return target == ErrTaken }

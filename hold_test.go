@@ -360,6 +360,9 @@ func TestErrors_Say(t *testing.T) {
 	asked.Data, asked.Name = []byte("__REVOKE__"), "" // the request replaces the name
 	binary := holder
 	binary.Data, binary.Name = append([]byte{0xff}, make([]byte, 100)...), ""
+	long := holder
+	long.Name = "x" + strings.Repeat("é", 100) // the limit is in the middle of a letter
+	long.Data = []byte(long.Name)
 	ghost := holder
 	ghost.Session = 0
 	for want, err := range map[string]error{
@@ -375,6 +378,10 @@ func TestErrors_Say(t *testing.T) {
 		`/l: held by another contender: "\xff` + strings.Repeat(`\x00`, 63) +
 			`" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
 			Path: "/l", Holder: binary, Queue: 1,
+		},
+		`/l: held by another contender: "x` + strings.Repeat("é", 31) +
+			`" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
+			Path: "/l", Holder: long, Queue: 1,
 		},
 		`/l: held by another contender: ` +
 			`unnamed (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{

@@ -3,6 +3,7 @@ package zkrecipes
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/layout"
@@ -50,7 +51,7 @@ func (p Participant) String() string {
 	name := "unnamed" // its contender has no data
 	switch {
 	case p.Name != "":
-		name = strconv.Quote(p.Name)
+		name = strconv.Quote(strings.ToValidUTF8(excerpt(p.Name), "")) // without a part of the last letter
 	case string(p.Data) == layout.RevokeRequest: // which Curator's Revoker writes over the name
 		name = "a contender that was asked to release"
 	case len(p.Data) > 0:
