@@ -31,8 +31,8 @@ var (
 	ErrUnknownOutcome = errors.New("outcome unknown: the write may have been applied")
 	// ErrTooLarge reports that a request or its reply is too large. A request above conn.WithMaxRequestSize was not
 	// sent, and a reply above conn.WithMaxReplySize was not read. Because servers hang up on requests above their
-	// jute.maxbuffer, a request also counts as too large if two connections in a row ended while it was in flight. If a
-	// write may have been applied, the error also matches ErrUnknownOutcome.
+	// jute.maxbuffer, a request of 64 KiB or more also counts as too large if two connections in a row ended while it was
+	// in flight. If a write may have been applied, the error also matches ErrUnknownOutcome.
 	ErrTooLarge = errors.New("too large")
 	// ErrSessionFull reports that a create was not sent, because the client's session has so many ephemeral nodes that
 	// the servers might not survive its end. Spread them over several clients, or shorten their paths; see

@@ -42,9 +42,10 @@ type Tracer struct {
 	// out, are not reported.
 	Connect func(c Connect)
 	// Request is called when a request is answered, or when its connection ends without an answer. This includes
-	// requests that the library sends for itself, but neither pings nor connect requests. A retry counts as a separate
-	// request. ctx comes from the call or the acquisition that sent the request. If the library sent it for itself or
-	// for several callers, ctx carries the values of the context passed to Dial.
+	// requests that the library sends for itself, except pings, connect requests, credentials, SASL tokens, and the close
+	// of an earlier session. A retry counts as a separate request. ctx comes from the call or the acquisition that sent
+	// the request. If the library sent it for itself or for several callers, ctx carries the values of the context passed
+	// to Dial.
 	Request func(ctx context.Context, r Request)
 }
 
@@ -147,7 +148,7 @@ type Connect struct {
 	// Outcome is one of six words: "connected"; "unreachable" if no connection could be opened; "timeout" if the
 	// attempt exceeded conn.WithConnectTimeout; "refused" if the server rejected the credentials; "expired" if it
 	// answered that the session is over; "failed" for any other failure, such as a server that hangs up because it has
-	// no quorum.
+	// no quorum, or a SASL exchange that cannot begin.
 	Outcome string
 	// Err is why the attempt failed; nil if it succeeded.
 	Err error

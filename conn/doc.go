@@ -119,7 +119,8 @@
 //   - Info, "zookeeper: the list of servers has changed": the client has a new list of servers; see [WithServers] and
 //     [WithEnsembleTracking].
 //   - Warn, "zookeeper: cannot look up the servers, keeping the previous ones" and "some servers cannot be used":
-//     only the first of several such errors in a row is logged.
+//     only the first of several such errors in a row is logged, but one for each configuration that
+//     [WithEnsembleTracking] reads.
 //   - Warn, "zookeeper: cannot follow the configuration of the ensemble" and "ignored an outdated configuration of the
 //     ensemble": see [WithEnsembleTracking]. The keys version and newest identify the configurations.
 //   - Info, "zookeeper: the chroot did not exist and was created": the chroot is new, was empty for a while, or is
