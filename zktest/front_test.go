@@ -181,6 +181,29 @@ func TestFront_InReadOnlyMode_RefusesSessionsOfTheMajority(t *testing.T) {
 	})
 }
 
+// Source: LearnerZooKeeperServer.revalidateSession; each server has a LocalSessionTracker of its own.
+func TestFront_InReadOnlyMode_ItsSessionsAreUnknownElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithFronts(5), WithReadOnlyMode())
+		fronts := s.Fronts()
+		fronts[0].Isolate()
+		local := dialFront(t, fronts[0])
+		require.True(t, local.connectReadOnly())
+		resume := func(f *Front) *raw {
+			r := dialFront(t, f)
+			r.modern, r.timeout = true, time.Hour
+			require.False(t, r.connect(0, 10*time.Second, local.session, local.passwd))
+			require.Zero(t, r.timeout, "answered, as for a session that has expired")
+			return r
+		}
+		resume(fronts[1]).closed()
+		fronts[1].Isolate()
+		resume(fronts[1]).closed()
+		require.Equal(t, CodeOK, local.do(OpPing, nil))
+		require.True(t, s.Sessions()[0].Connected)
+	})
+}
+
 func TestServer_Alone_ReadOnlyMode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithReadOnlyMode())

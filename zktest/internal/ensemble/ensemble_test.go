@@ -47,6 +47,10 @@ func TestLedger_RejectsACorruptedTree(t *testing.T) {
 			ses.Ephemerals.Remove("/p/e")
 			e.EndSession(ses)
 		},
+		"local session with a node": func(e *Ensemble, ses *Session) {
+			ses.Local = e.Fronts[0]
+			e.EndSession(ses)
+		},
 		"counter set back": func(e *Ensemble, _ *Session) {
 			e.Tree.Get("/p").Cversion = 0
 			e.make(t, nil, "/p/n-", proto.PersistentSequential)

@@ -133,10 +133,9 @@ func (f *Front) become(r Role, end func(Link)) {
 		}
 	}
 	if f.Role == ReadingOnly {
-		for id, ses := range f.Ensemble.Sessions {
+		for _, ses := range f.Ensemble.Sessions {
 			if ses.Local == f {
-				f.Ensemble.Tracker.drop(ses)
-				delete(f.Ensemble.Sessions, id)
+				f.Ensemble.EndSession(ses)
 			}
 		}
 	}

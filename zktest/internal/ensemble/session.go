@@ -170,6 +170,9 @@ func (e *Ensemble) Attach(c *Client, id int64, passwd []byte, timeout time.Durat
 		ses = e.open(timeout, c)
 	} else {
 		ses = e.Sessions[id]
+		if ses != nil && ses.Local != nil && ses.Local != c.Front {
+			ses = nil // only its own front knows it
+		}
 		if ses != nil && ses.Client != nil {
 			ses.Client.Link.Kick()
 		}
@@ -208,22 +211,25 @@ func (e *Ensemble) Expire(ses *Session) {
 	}
 }
 
-// EndSession deletes the session and its nodes in one transaction.
+// EndSession deletes the session, and its nodes in one transaction. The end of a local session, which cannot have any,
+// takes none.
 func (e *Ensemble) EndSession(ses *Session) {
 	ses.Closing = true
 	e.Tracker.drop(ses)
-	if ses.Local != nil {
-		delete(e.Sessions, ses.ID)
-		return
+	if ses.Local == nil {
+		e.deleteNodes(ses)
 	}
+	delete(e.Sessions, ses.ID)
+	e.ledger.sessionEnded(ses)
+}
+
+func (e *Ensemble) deleteNodes(ses *Session) {
 	e.judgeEnd(ses)
 	t := e.Begin(ses, nil)
 	for path := range ses.Ephemerals.Clone().All() {
 		t.Apply(tree.Change{Op: proto.OpDelete, Path: path})
 	}
-	delete(e.Sessions, ses.ID)
 	e.Record(t, proto.OpCloseSession, "", proto.CodeOK)
-	e.ledger.sessionEnded(ses)
 }
 
 // judgeEnd reports an end that real servers write but cannot read: the paths of all ephemeral nodes, each with its
