@@ -44,6 +44,19 @@ func TestFronts_ShareOneTreeAndItsSessions(t *testing.T) {
 	})
 }
 
+// TestFronts_WrongPassword_EndsOnlyAConnectionAtTheSameFront: a server knows its own connections, not those of the
+// others.
+func TestFronts_WrongPassword_EndsOnlyAConnectionAtTheSameFront(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithFronts(3))
+		a := attachFront(t, s.Fronts()[0])
+		require.False(t, dialFront(t, s.Fronts()[1]).connect(0, 10*time.Second, a.session, make([]byte, 16)))
+		require.Equal(t, CodeOK, a.do(OpPing, nil))
+		require.False(t, dialFront(t, s.Fronts()[0]).connect(0, 10*time.Second, a.session, make([]byte, 16)))
+		a.closed()
+	})
+}
+
 func TestFronts_OnSockets_ListenEachOnItsPort_AndStopAlone(t *testing.T) {
 	s := Run(t, WithFronts(3))
 	addrs := strings.Split(s.Addrs(), ",")

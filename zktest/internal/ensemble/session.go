@@ -162,21 +162,24 @@ func (e *Ensemble) Tick() (wait time.Duration) {
 	return wait
 }
 
-// Attach returns the session for a handshake, or nil if there is none. It ends an earlier connection of the session
-// before it checks the password, so a wrong password ends a healthy connection.
+// Attach returns the session for a handshake, or nil if there is none. It ends an earlier connection of the session. At
+// the same front it does so before it checks the password, so a wrong password ends a healthy connection.
+//
+// Source: ZooKeeperServer.processConnectRequest.
 func (e *Ensemble) Attach(c *Client, id int64, passwd []byte, timeout time.Duration) *Session {
 	var ses *Session
 	if id == 0 {
 		ses = e.open(timeout, c)
 	} else {
 		ses = e.Sessions[id]
-		if ses != nil && ses.Local != nil && ses.Local != c.Front {
-			ses = nil // only its own front knows it
+		if ses == nil || ses.Local != nil && ses.Local != c.Front { // only its own front knows it
+			return nil
 		}
-		if ses != nil && ses.Client != nil {
+		proven := bytes.Equal(passwd, password(id))
+		if ses.Client != nil && (proven || ses.Client.Front == c.Front) {
 			ses.Client.Link.Kick()
 		}
-		if ses == nil || !bytes.Equal(passwd, password(id)) {
+		if !proven {
 			return nil
 		}
 		ses.Timeout = timeout
