@@ -150,7 +150,8 @@ func (s *Server) Down() {
 	}
 }
 
-// Up makes the server available again. Every session gets a full timeout, starting now.
+// Up makes the server available again. Every session gets a full timeout, starting now: the one that it was created
+// with, until a client resumes it.
 //
 // Source: the constructor of SessionTrackerImpl, which runs when a server starts and when a leader is elected.
 func (s *Server) Up() {

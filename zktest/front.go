@@ -16,7 +16,8 @@ import (
 //
 // As in an ensemble, more than half of the members must be running and not cut off; initially all fronts are members.
 // One of them is the leader. If the leader drops out, another one takes its place: all connections end, and every
-// session gets a full timeout again. Without a majority no front serves requests, and no session expires.
+// session gets a full timeout again, as with [Server.Up]. Without a majority no front serves requests, and no session
+// expires.
 type Front struct {
 	s *Server
 

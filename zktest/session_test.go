@@ -160,6 +160,37 @@ func TestUp_AfterLongerThanTheTimeout_ReArmsEverySession(t *testing.T) {
 	})
 }
 
+// TestRenewal_GivesTheTimeoutThatTheSessionWasCreatedWith: a server that starts, or a new leader, knows only that one,
+// from the transaction. It applies until a client resumes the session.
+//
+// Source: the constructor of SessionTrackerImpl; only commitSession writes sessionsWithTimeout.
+func TestRenewal_GivesTheTimeoutThatTheSessionWasCreatedWith(t *testing.T) {
+	for name, renew := range map[string]func(s *Server){
+		"restart":      (*Server).Restart,
+		"new leader":   func(s *Server) { s.Fronts()[2].Stop() },
+		"new majority": func(s *Server) { s.Fronts()[2].Stop(); s.Fronts()[1].Stop(); _ = s.Fronts()[1].Start() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := Run(t, InMemory(), WithFronts(3))
+				a, b := attachRaw(t, s, "a", 4*time.Second), attachRaw(t, s, "b", 4*time.Second)
+				resume := func(r *raw) {
+					require.True(t, dialRaw(t, s, "").connect(0, 40*time.Second, r.session, r.passwd))
+				}
+				resume(a)
+				resume(b)
+				renew(s)
+				resume(b)
+				time.Sleep(6 * time.Second)
+				synctest.Wait()
+				require.Len(t, s.Sessions(), 1)
+				require.Equal(t, b.session, s.Sessions()[0].ID)
+				require.Equal(t, 40*time.Second, s.Sessions()[0].Timeout)
+			})
+		})
+	}
+}
+
 func TestFreeze_HoldsRequestsAndClocks_AndThawServesRequestsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())

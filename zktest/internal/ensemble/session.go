@@ -18,11 +18,12 @@ const ephemeralBuckets = 16
 // Session is one ZooKeeper session.
 type Session struct {
 	ID         int64
-	Timeout    time.Duration
-	Bucket     int64   // the tick at which it expires
-	Client     *Client // nil while disconnected
-	Local      *Front  // the front that created it in read-only mode; otherwise nil
-	Label      string  // of the last connection
+	Timeout    time.Duration // granted last
+	created    time.Duration // the timeout in the transaction that created it
+	Bucket     int64         // the tick at which it expires
+	Client     *Client       // nil while disconnected
+	Local      *Front        // the front that created it in read-only mode; otherwise nil
+	Label      string        // of the last connection
 	Closing    bool
 	Ephemerals *javaset.Set
 }
@@ -195,7 +196,9 @@ func (e *Ensemble) Attach(c *Client, id int64, passwd []byte, timeout time.Durat
 // open creates a session, which takes a zxid unless a read-only front creates it for itself.
 func (e *Ensemble) open(timeout time.Duration, c *Client) *Session {
 	e.lastSession++
-	ses := &Session{ID: e.lastSession, Timeout: timeout, Label: c.Label, Ephemerals: javaset.New(ephemeralBuckets)}
+	ses := &Session{
+		ID: e.lastSession, Timeout: timeout, created: timeout, Label: c.Label, Ephemerals: javaset.New(ephemeralBuckets),
+	}
 	e.Sessions[ses.ID] = ses
 	e.Tracker.Touch(ses)
 	if c.Front.Role == ReadingOnly {
@@ -251,9 +254,13 @@ func (e *Ensemble) judgeEnd(ses *Session) {
 	}
 }
 
-// RenewSessions gives every session a full timeout.
+// RenewSessions gives every session the full timeout that it was created with, as a server does that starts or becomes
+// the leader: it does not know what was granted when a client resumed the session.
+//
+// Source: the constructor of SessionTrackerImpl; only commitSession writes sessionsWithTimeout.
 func (e *Ensemble) RenewSessions() {
 	for _, ses := range e.Sessions {
+		ses.Timeout = ses.created
 		e.Tracker.Touch(ses)
 	}
 }
