@@ -312,10 +312,9 @@ func (c *conn) before(a Action, req Request) bool {
 	case actIgnore:
 		return false
 	case actDelay:
-		if a.until != nil {
-			return c.Await(a.until)
+		if a.until != nil && !c.Await(a.until) || !c.Pause(a.delay) {
+			return false
 		}
-		return c.Pause(a.delay)
 	case actBefore:
 		a.fn(req)
 	case actForbid:
@@ -324,7 +323,7 @@ func (c *conn) before(a Action, req Request) bool {
 		c.s.unlock()
 	default:
 	}
-	return true
+	return c.Thawed() // the server may have been frozen meanwhile
 }
 
 // during prepares the queue for the answer. It returns the channel that holds the answer back, if any.

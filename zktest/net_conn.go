@@ -166,7 +166,7 @@ func (c *conn) process(frame []byte, first bool) bool {
 		return false
 	}
 	if c.behind != nil {
-		if !c.Await(c.behind) {
+		if !c.Await(c.behind) || !c.Thawed() {
 			return false
 		}
 		c.behind = nil

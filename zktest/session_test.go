@@ -210,6 +210,42 @@ func TestFreeze_HoldsRequestsAndClocks_AndThawServesRequestsFirst(t *testing.T) 
 	})
 }
 
+// TestFreeze_WhileARequestWaits_ItIsNotApplied: whatever the request waits for may end while the server is frozen.
+func TestFreeze_WhileARequestWaits_ItIsNotApplied(t *testing.T) {
+	for name, wait := range map[string]func(s *Server, elapsed <-chan struct{}){
+		"delay": func(s *Server, _ <-chan struct{}) {
+			s.Intercept(Match{Op: OpCreate}, Delay(time.Second))
+		},
+		"channel": func(s *Server, elapsed <-chan struct{}) {
+			s.Intercept(Match{Op: OpCreate}, DelayUntil(elapsed))
+		},
+		"function": func(s *Server, elapsed <-chan struct{}) {
+			s.Intercept(Match{Op: OpCreate}, Before(func(Request) { <-elapsed }))
+		},
+		"front that is behind": func(s *Server, _ <-chan struct{}) {
+			s.Fronts()[0].Lag()
+			time.AfterFunc(time.Second, s.Fronts()[0].CatchUp)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *Server, r *raw) {
+				elapsed := make(chan struct{})
+				time.AfterFunc(time.Second, func() { close(elapsed) })
+				wait(s, elapsed)
+				r.ask(OpSync, pathBody("/"))
+				r.ask(OpCreate, createBody("/a", Persistent))
+				synctest.Wait()
+				s.Freeze()
+				time.Sleep(time.Minute)
+				require.False(t, s.Exists("/a"))
+				s.Thaw()
+				r.next()
+				require.Equal(t, CodeOK, r.next().code)
+			})
+		})
+	}
+}
+
 // TestEnd_LongerThanServersRead: the transaction that ends a session contains the paths of all its ephemeral nodes.
 // Servers can still read it at twice the buffer.
 func TestEnd_LongerThanServersRead(t *testing.T) {
