@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/request"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/transport"
 )
 
 // Who selects clients: by [Label], by [Session], or [Everyone].
@@ -312,7 +313,7 @@ func (c *conn) before(a Action, req Request) bool {
 	case actIgnore:
 		return false
 	case actDelay:
-		if a.until != nil && !c.Await(a.until) || !c.Pause(a.delay) {
+		if !c.wait(a, time.Now()) {
 			return false
 		}
 	case actBefore:
@@ -326,19 +327,21 @@ func (c *conn) before(a Action, req Request) bool {
 	return c.Thawed() // the server may have been frozen meanwhile
 }
 
-// during prepares the queue for the answer. It returns the channel that holds the answer back, if any.
-func (c *conn) during(a Action) <-chan struct{} {
+// wait waits for what delays a request or a reply. It returns false if the connection ended first.
+func (c *conn) wait(a Action, since time.Time) bool {
+	return (a.until == nil || c.Await(a.until)) && c.Pause(time.Until(since.Add(a.delay)))
+}
+
+// during prepares the queue for the answer. It returns what holds the answer back, if anything.
+func (c *conn) during(a Action) transport.Hold {
 	switch a.kind {
 	case actCut:
 		c.Deafen() // the client must not see its connection end before the request is applied
 	case actHold:
-		if a.until != nil {
-			return a.until
-		}
-		time.AfterFunc(a.delay, func() { close(a.end) })
-		return a.end
+		now := time.Now()
+		return func() bool { return c.wait(a, now) }
 	case actAfter:
-		return a.end
+		return func() bool { return c.Await(a.end) }
 	default:
 	}
 	return nil

@@ -97,13 +97,13 @@ func (c *conn) endMute() {
 // send queues one frame, which fill writes. The caller holds Server.mu.
 func (c *conn) send(fill func(*proto.Encoder)) { c.sendAfter(nil, fill) }
 
-func (c *conn) sendAfter(hold <-chan struct{}, fill func(*proto.Encoder)) {
+func (c *conn) sendAfter(hold transport.Hold, fill func(*proto.Encoder)) {
 	c.queue(hold, fill)
 	c.Wake()
 }
 
 // queue is like sendAfter, but the caller makes sure that the frame is written.
-func (c *conn) queue(hold <-chan struct{}, fill func(*proto.Encoder)) {
+func (c *conn) queue(hold transport.Hold, fill func(*proto.Encoder)) {
 	if c.Queue(hold, fill) {
 		c.Sent++
 		c.s.state.Sent++

@@ -44,7 +44,7 @@ func (c *conn) handshake(frame []byte) bool {
 
 // welcome answers a handshake. It returns false if the connection has ended without an answer. The caller holds
 // Server.mu.
-func (c *conn) welcome(h request.Hello, act Action, hold <-chan struct{}) (ses *ensemble.Session, ok bool) {
+func (c *conn) welcome(h request.Hello, act Action, hold transport.Hold) (ses *ensemble.Session, ok bool) {
 	if c.dead {
 		return nil, false
 	}
@@ -103,7 +103,7 @@ func (c *conn) handle(frame []byte) bool {
 
 // serve applies the request and queues the reply, behind hold if there is one. If fail is an error, the reply contains
 // only that error.
-func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struct{}, fail proto.Code) bool {
+func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold transport.Hold, fail proto.Code) bool {
 	s := c.s
 	s.lock()
 	defer s.unlock()
@@ -167,7 +167,7 @@ func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struc
 
 // reply queues a reply, behind hold if there is one, and ends the connection after it if over is set. The caller makes
 // sure that the reply is written.
-func (c *conn) reply(hold <-chan struct{}, xid int32, zxid int64, code proto.Code, body []byte, over bool) {
+func (c *conn) reply(hold transport.Hold, xid int32, zxid int64, code proto.Code, body []byte, over bool) {
 	c.queue(hold, func(e *proto.Encoder) {
 		e.Int32(xid)
 		e.Int64(zxid)

@@ -86,7 +86,7 @@ func (c *Conn) writeQueue() {
 // writeChunks returns false if the connection has ended.
 func (c *Conn) writeChunks(chunks []chunk, last bool) bool {
 	for _, x := range chunks {
-		if x.hold != nil && !c.Await(x.hold) || !c.Out.Pass(c.cut) || !c.thaw.Pass(c.cut) {
+		if x.hold != nil && !x.hold() || !c.Out.Pass(c.cut) || !c.thaw.Pass(c.cut) {
 			return false
 		}
 		if last && !c.linger() {

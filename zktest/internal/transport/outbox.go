@@ -22,15 +22,19 @@ type outbox struct {
 	writing sync.Mutex
 }
 
+// A Hold blocks the writing goroutine until the bytes behind it may be written. It returns false if the connection
+// ended first.
+type Hold func() bool
+
 // chunk is a run of frames that is written at once, after the hold on it, if any, has ended.
 type chunk struct {
-	hold <-chan struct{}
+	hold Hold
 	data []byte
 }
 
 // Queue queues one frame, which fill writes, behind a hold if there is one. It returns false if nothing more is
 // accepted. The caller makes sure that the frame is written, by calling Wake or Answer.
-func (o *outbox) Queue(hold <-chan struct{}, fill func(*proto.Encoder)) bool {
+func (o *outbox) Queue(hold Hold, fill func(*proto.Encoder)) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.deaf {
