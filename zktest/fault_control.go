@@ -129,7 +129,7 @@ func (s *Server) setFrozen(on bool) {
 	if !on {
 		s.state.Tracker.Grace()
 		for c := range s.conns {
-			if !c.mute.until.IsZero() {
+			if !c.dead && !c.mute.until.IsZero() {
 				s.startMute(c)
 			}
 		}

@@ -20,7 +20,8 @@ const (
 	NoResumption
 	// NoZxid answers writes with zxid 0.
 	NoZxid
-	// LateEvents delays each event by a tenth of a second, so that it arrives after answers that were sent later.
+	// LateEvents delays each event by a tenth of a second, so that it arrives after answers that were sent later. The
+	// events of a connection keep their order.
 	LateEvents
 	// LocalSync answers a sync immediately, even at a front that is behind; see [Front.Lag].
 	LocalSync
@@ -43,15 +44,46 @@ func (c *config) deviates(d Deviation) bool { return c.deviations&d != 0 }
 // lateness is the delay of events with LateEvents.
 const lateness = 100 * time.Millisecond
 
+// lateEvents are the events of a connection that are not due yet, oldest first. Server.mu guards them.
+type lateEvents struct {
+	queue []lateEvent
+	stop  func() // keeps the first one from being sent
+}
+
+type lateEvent struct {
+	due  time.Time
+	fill func(*proto.Encoder)
+}
+
 // sendEvent queues an event. The caller holds Server.mu.
 func (c *conn) sendEvent(fill func(*proto.Encoder)) {
 	if !c.s.cfg.deviates(LateEvents) {
 		c.send(fill)
 		return
 	}
-	time.AfterFunc(lateness, func() {
-		c.s.lock()
-		defer c.s.unlock()
-		c.send(fill)
-	})
+	c.late.queue = append(c.late.queue, lateEvent{time.Now().Add(lateness), fill})
+	if len(c.late.queue) == 1 {
+		c.late.stop = c.s.after(lateness, c.sendLate)
+	}
+}
+
+// sendLate sends the events that are due. The caller holds Server.mu.
+func (c *conn) sendLate() {
+	for len(c.late.queue) > 0 {
+		first := c.late.queue[0]
+		if wait := time.Until(first.due); wait > 0 {
+			c.late.stop = c.s.after(wait, c.sendLate)
+			return
+		}
+		c.send(first.fill)
+		c.late.queue = c.late.queue[1:]
+	}
+}
+
+// end drops the events of a connection that ends.
+func (l *lateEvents) end() {
+	l.queue = nil
+	if l.stop != nil {
+		l.stop()
+	}
 }

@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,4 +65,41 @@ func TestDeviations(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLateEvents_KeepTheirOrder: an event that is late is still behind those before it, including on a connection that
+// ends meanwhile.
+func TestLateEvents_KeepTheirOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, r *raw) {
+		gone := attachRaw(t, s, "", 10*time.Second)
+		var sent, told []event
+		for i := range 26 {
+			sent = append(sent, event{NodeCreated, fmt.Sprintf("/%c", 'a'+i)})
+			r.run(OpExists, watchBody(sent[i].path, true))
+			gone.run(OpExists, watchBody(sent[i].path, true))
+		}
+		for i, e := range sent {
+			_, err := s.Create(e.path, nil, Persistent)
+			require.NoError(t, err)
+			if i == len(sent)/2 {
+				require.NoError(t, gone.nc.Close())
+				time.Sleep(lateness / 2)
+			}
+		}
+		require.Equal(t, lateness/2, took(func() {
+			for range len(sent)/2 + 1 {
+				told = append(told, r.next().event())
+			}
+		}))
+		require.Equal(t, lateness/2, took(func() {
+			for range len(sent)/2 - 1 {
+				told = append(told, r.next().event())
+			}
+		}))
+		require.Equal(t, sent, told)
+
+		r.run(OpGetData, watchBody("/a", true))
+		require.NoError(t, s.Delete("/a"))
+		require.Zero(t, took(s.Close), "it does not wait for the event")
+	}, WithDeviations(LateEvents))
 }

@@ -28,6 +28,7 @@ type conn struct {
 	*ensemble.Client
 	dead bool // removed from the server's tables; no further request is handled
 	mute mute
+	late lateEvents
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -67,20 +68,17 @@ func (c *conn) Cut() { c.s.release(c, transport.Abrupt) }
 
 // mute ends a connection that sends no handshake. It is guarded by Server.mu.
 type mute struct {
-	timer *time.Timer
+	stop  func()
 	until time.Time // zero once a handshake has arrived
 }
 
-// startMute starts the time limit for the handshake of a connection.
+// startMute starts the time limit for the handshake of a connection, or starts it again.
 func (s *Server) startMute(c *conn) {
-	c.mute.until = time.Now().Add(request.HandshakeLimit)
-	if c.mute.timer != nil {
-		c.mute.timer.Reset(request.HandshakeLimit)
-		return
+	if c.mute.stop != nil {
+		c.mute.stop()
 	}
-	c.mute.timer = time.AfterFunc(request.HandshakeLimit, func() {
-		s.lock()
-		defer s.unlock()
+	c.mute.until = time.Now().Add(request.HandshakeLimit)
+	c.mute.stop = s.after(request.HandshakeLimit, func() {
 		if !c.dead && !s.frozen && !c.mute.until.IsZero() && !time.Now().Before(c.mute.until) {
 			s.release(c, transport.Abrupt)
 		}
@@ -90,7 +88,7 @@ func (s *Server) startMute(c *conn) {
 func (c *conn) endMute() {
 	c.s.lock()
 	defer c.s.unlock()
-	c.mute.timer.Stop()
+	c.mute.stop()
 	c.mute.until = time.Time{}
 }
 
@@ -192,7 +190,8 @@ func (c *conn) end() {
 func (s *Server) release(c *conn, how transport.Ending) {
 	if !c.dead {
 		c.dead = true
-		c.mute.timer.Stop()
+		c.mute.stop()
+		c.late.end()
 		c.Leave()
 	}
 	c.End(how)

@@ -182,6 +182,23 @@ func (s *Server) misuse(format string, args ...any) {
 	s.report(fmt.Errorf("%w: %s", ErrMisuse, fmt.Sprintf(format, args...)))
 }
 
+// after calls do, under the lock, when d has passed, unless stop is called first. Close waits until do has returned, so
+// a connection calls stop when it ends.
+func (s *Server) after(d time.Duration, do func()) (stop func()) {
+	s.wg.Add(1)
+	timer := time.AfterFunc(d, func() {
+		defer s.wg.Done()
+		s.lock()
+		defer s.unlock()
+		do()
+	})
+	return func() {
+		if timer.Stop() {
+			s.wg.Done()
+		}
+	}
+}
+
 // expireLoop expires sessions until the server is closed.
 func (s *Server) expireLoop() {
 	timer := time.NewTimer(time.Hour)
