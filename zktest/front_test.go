@@ -96,6 +96,18 @@ func TestFront_Start_ListensAgain_IfItEverDid(t *testing.T) {
 	require.Equal(t, CodeOK, attachTCP(t, s.Addr()).do(OpPing, nil))
 }
 
+// A standalone server has no epochs.
+func TestFront_Alone_KeepsItsZxid(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, _ *raw) {
+		zxid := s.Zxid()
+		s.Fronts()[0].Stop()
+		require.NoError(t, s.Fronts()[0].Start())
+		s.Fronts()[0].Isolate()
+		s.Fronts()[0].Rejoin()
+		require.Equal(t, zxid, s.Zxid())
+	})
+}
+
 func TestFronts_LeaderGoes_AllConnectionsEnd_AndSessionsGetAFullTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithFronts(3))

@@ -106,8 +106,12 @@ func (e *Ensemble) elect(end func(Link)) {
 	e.Tracker.Wake()
 }
 
-// nextEpoch starts the zxids of a new leader, whose upper half counts the leaders.
-func (e *Ensemble) nextEpoch() { e.Zxid = (e.Zxid>>32 + 1) << 32 }
+// nextEpoch starts the zxids of a new leader, whose upper half counts the leaders. A standalone server has no epochs.
+func (e *Ensemble) nextEpoch() {
+	if len(e.Fronts) > 1 {
+		e.Zxid = (e.Zxid>>32 + 1) << 32
+	}
+}
 
 func (e *Ensemble) roleOf(f *Front) Role {
 	switch {
