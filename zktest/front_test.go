@@ -277,6 +277,30 @@ func TestLag_ReadsAreOld_EventsAndRepliesToWritesWait(t *testing.T) {
 	})
 }
 
+func TestLag_GetEphemerals_IsARead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithFronts(3))
+		f := s.Fronts()[0]
+		slow, quick := attachFront(t, f), attachFront(t, s.Fronts()[1])
+		for _, path := range []string{"/a", "/b", "/c", "/d"} {
+			slow.make(path, Ephemeral)
+		}
+		quick.make("/quick", Ephemeral)
+		list := func() []string {
+			reply, _ := slow.call(OpGetEphemerals, pathBody("/"))
+			return reply.body.Strs()
+		}
+		f.Lag()
+		require.NoError(t, s.Delete("/b"))
+		require.Equal(t, []string{"/a", "/b", "/c", "/d"}, list())
+		slow.ask(OpCreate, createBody("/e", Ephemeral))
+		synctest.Wait()
+		f.CatchUp()
+		require.Equal(t, CodeOK, slow.next().code)
+		require.Equal(t, []string{"/a", "/c", "/d", "/e"}, list())
+	})
+}
+
 func TestLag_EndsWhenTheFrontJoinsALeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithFronts(3))

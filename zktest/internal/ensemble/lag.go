@@ -1,6 +1,9 @@
 package ensemble
 
-import "github.com/zkrecipes/zkrecipes/zktest/internal/tree"
+import (
+	"github.com/zkrecipes/zkrecipes/zktest/internal/javaset"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
+)
 
 // lag is the state of a front that is behind: its own tree, and what must happen when it catches up.
 type lag struct {
@@ -49,6 +52,18 @@ func (f *Front) Nodes() *tree.Tree {
 		return f.lag.tree
 	}
 	return f.Ensemble.Tree
+}
+
+// Ephemerals lists the nodes of a session as clients of the front read them, in the order of Java's hash table.
+func (f *Front) Ephemerals(ses *Session) []string {
+	set := ses.Ephemerals
+	if f.lag != nil {
+		set = javaset.New(ephemeralBuckets)
+		for _, n := range f.lag.tree.OwnedBy(ses.ID) {
+			set.Add(n.Path)
+		}
+	}
+	return set.Clone().List() // as DataTree.getEphemerals clones it
 }
 
 // LastZxid returns the last transaction that the front knows.

@@ -116,7 +116,7 @@ func (q *Call) getEphemerals() proto.Code {
 	if q.In.Bad {
 		return proto.CodeMarshallingError
 	}
-	list := q.session.Ephemerals.Clone().List()
+	list := q.Client.Front.Ephemerals(q.session)
 	if p := strings.TrimSpace(prefix); p != "" && p != "/" && p != proto.Null {
 		list = slices.DeleteFunc(list, func(path string) bool { return !strings.HasPrefix(path, prefix) })
 	}

@@ -2,8 +2,10 @@
 package tree
 
 import (
+	"cmp"
 	"iter"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/javaset"
@@ -79,6 +81,20 @@ func (t *Tree) Get(path string) *Node {
 
 // All yields the nodes in no particular order.
 func (t *Tree) All() iter.Seq[*Node] { return maps.Values(t.nodes) }
+
+// OwnedBy returns the nodes with the owner, oldest first.
+func (t *Tree) OwnedBy(owner int64) []*Node {
+	var list []*Node
+	for n := range t.All() {
+		if n.Owner == owner {
+			list = append(list, n)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Node) int {
+		return cmp.Or(cmp.Compare(a.Czxid, b.Czxid), cmp.Compare(a.Path, b.Path))
+	})
+	return list
+}
 
 // Count returns the number of nodes.
 func (t *Tree) Count() int { return len(t.nodes) }
