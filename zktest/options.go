@@ -256,8 +256,8 @@ func InMemory() Option { return option(func(c *config) { c.inMemory = true }) }
 func OnViolation(fn func(error)) Option { return option(func(c *config) { c.onViolation = fn }) }
 
 // WithLatency delays every request before it is served; the default is 0. Requests on one connection keep their order,
-// and those that arrive together wait together, not one after another. To change the latency later, use
-// [Server.SetLatency].
+// and those that arrive together wait together, not one after another, as long as they fit into 4 MiB. To change the
+// latency later, use [Server.SetLatency].
 func WithLatency(d time.Duration) Option { return option(func(c *config) { c.latency = d }) }
 
 // WithWriteLatency delays writes, including handshakes, before they are applied; the default is 0. It adds to
