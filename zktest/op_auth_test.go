@@ -99,6 +99,7 @@ func TestSASL_SuperUsers(t *testing.T) {
 
 func TestOptions_OfAuthentication_AreChecked(t *testing.T) {
 	for want, opts := range map[string][]Option{
+		`scheme "ip" cannot be required`:     {WithRequiredAuth("digest", "ip")},
 		`scheme "sasl" cannot be required`:   {WithRequiredAuth("sasl")},
 		`scheme "x509" cannot be required`:   {WithRequiredAuth("x509")},
 		`scheme "digest" cannot be required`: {WithRequiredAuth("digest"), WithDigest(nil)},
