@@ -472,6 +472,7 @@ func TestRequest_String_NamesWhatThereIs(t *testing.T) {
 		`create /a of "x" in session 0x1`:    {Client: "x", Session: 1, Op: OpCreate, Path: "/a"},
 		`multi [/a /b] of "" in session 0x1`: {Session: 1, Op: OpMulti, Paths: []string{"/a", "/b"}},
 		`closeSession of "x" in session 0x1`: {Client: "x", Session: 1, Op: OpCloseSession},
+		`sasl of "" in session 0x1`:          {Session: 1, Op: OpSASL},
 	} {
 		require.Equal(t, want, r.String())
 	}

@@ -179,8 +179,8 @@ func TestRequestsWithoutAnAnswer(t *testing.T) {
 		misuse  string
 	}{
 		"check outside a multi": {"3.8.0", OpCheck, versionBody("/", -1), false, "check of / outside of a multi"},
-		"SASL without a token":  {Release39, opSASL, func(e *proto.Encoder) { e.Bytes(nil) }, true, ""},
-		"SASL without a body":   {Release39, opSASL, nil, true, ""},
+		"SASL without a token":  {Release39, OpSASL, func(e *proto.Encoder) { e.Bytes(nil) }, true, ""},
+		"SASL without a body":   {Release39, OpSASL, nil, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *Server, r *raw) {

@@ -19,10 +19,10 @@ func saslBody(token string) func(*proto.Encoder) {
 
 func TestSASL_AuthenticatedConnection_HasItsUser(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, r *raw) {
-		f, _ := r.call(opSASL, saslBody(""))
+		f, _ := r.call(OpSASL, saslBody(""))
 		challenge := string(f.body.Bytes())
 		require.Contains(t, challenge, `realm="zk-sasl-md5"`)
-		f, _ = r.call(opSASL, saslBody(digestAnswer("bob", "secret", nonceIn(challenge))))
+		f, _ = r.call(OpSASL, saslBody(digestAnswer("bob", "secret", nonceIn(challenge))))
 		require.Equal(t, CodeOK, f.code)
 		require.Contains(t, string(f.body.Bytes()), "rspauth=")
 		require.Equal(t, CodeOK, r.do(OpCreate, createFor("/mine", ACL{proto.PermAll, "sasl", "bob"})))
@@ -30,9 +30,9 @@ func TestSASL_AuthenticatedConnection_HasItsUser(t *testing.T) {
 		other := attachRaw(t, s, "", 10*time.Second)
 		require.Equal(t, CodeNoAuth, other.do(OpGetData, watchBody("/mine", false)))
 
-		f, _ = other.call(opSASL, saslBody(""))
+		f, _ = other.call(OpSASL, saslBody(""))
 		nonce := nonceIn(string(f.body.Bytes()))
-		require.Equal(t, CodeAuthFailed, other.do(opSASL, saslBody(digestAnswer("bob", "wrong", nonce))))
+		require.Equal(t, CodeAuthFailed, other.do(OpSASL, saslBody(digestAnswer("bob", "wrong", nonce))))
 		other.closed()
 	}, WithSASLUsers(map[string]string{"bob": "secret"}))
 }
@@ -40,8 +40,8 @@ func TestSASL_AuthenticatedConnection_HasItsUser(t *testing.T) {
 // logIn authenticates with SASL.
 func (r *raw) logIn(user, password string) Code {
 	r.t.Helper()
-	f, _ := r.call(opSASL, saslBody(""))
-	return r.do(opSASL, saslBody(digestAnswer(user, password, nonceIn(string(f.body.Bytes())))))
+	f, _ := r.call(OpSASL, saslBody(""))
+	return r.do(OpSASL, saslBody(digestAnswer(user, password, nonceIn(string(f.body.Bytes())))))
 }
 
 func createFor(path string, acl ...ACL) func(*proto.Encoder) {
@@ -80,7 +80,7 @@ func digestAnswer(user, password, nonce string) string {
 func TestSASL_NotConfigured_IsAnsweredWithoutAToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := attachRaw(t, Run(t, InMemory()), "", 10*time.Second)
-		f, _ := r.call(opSASL, saslBody(""))
+		f, _ := r.call(OpSASL, saslBody(""))
 		require.Equal(t, CodeOK, f.code)
 		require.Nil(t, f.body.Bytes())
 	})

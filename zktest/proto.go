@@ -32,6 +32,7 @@ const (
 	OpMultiRead            = proto.OpMultiRead
 	OpAuth                 = proto.OpAuth
 	OpSetWatches           = proto.OpSetWatches
+	OpSASL                 = proto.OpSASL
 	OpGetEphemerals        = proto.OpGetEphemerals
 	OpGetAllChildrenNumber = proto.OpGetAllChildrenNumber
 	OpSetWatches2          = proto.OpSetWatches2

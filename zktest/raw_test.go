@@ -14,9 +14,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// opSASL has no public name.
-const opSASL = proto.OpSASL
-
 // anyone is an ACL that allows everything.
 var anyone = []ACL{{proto.PermAll, "world", "anyone"}}
 

@@ -34,6 +34,7 @@ const (
 	OpMultiRead            Op = 22
 	OpAuth                 Op = 100
 	OpSetWatches           Op = 101
+	OpSASL                 Op = 102
 	OpGetEphemerals        Op = 103
 	OpGetAllChildrenNumber Op = 104
 	OpSetWatches2          Op = 105
@@ -41,7 +42,6 @@ const (
 	OpWhoAmI               Op = 107
 	OpConnect              Op = -10
 	OpCloseSession         Op = -11
-	OpSASL                 Op = 102
 	OpError                Op = -1
 )
 
@@ -51,8 +51,9 @@ var opNames = map[Op]string{
 	OpPing: "ping", OpGetChildren2: "getChildren2", OpCheck: "check", OpMulti: "multi", OpCreate2: "create2",
 	OpReconfig: "reconfig", OpCheckWatches: "checkWatches", OpRemoveWatches: "removeWatches",
 	OpCreateContainer: "createContainer", OpDeleteContainer: "deleteContainer", OpCreateTTL: "createTTL",
-	OpMultiRead: "multiRead", OpAuth: "auth", OpSetWatches: "setWatches", OpGetEphemerals: "getEphemerals",
-	OpGetAllChildrenNumber: "getAllChildrenNumber", OpSetWatches2: "setWatches2", OpAddWatch: "addWatch",
+	OpMultiRead: "multiRead", OpAuth: "auth", OpSetWatches: "setWatches", OpSASL: "sasl",
+	OpGetEphemerals: "getEphemerals", OpGetAllChildrenNumber: "getAllChildrenNumber",
+	OpSetWatches2: "setWatches2", OpAddWatch: "addWatch",
 	OpWhoAmI: "whoAmI", OpConnect: "connect", OpCloseSession: "closeSession", OpError: "error",
 }
 
