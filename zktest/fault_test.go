@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"syscall"
 	"testing"
@@ -311,6 +312,19 @@ func TestDial_ContextIsDone(t *testing.T) {
 		_, err := s.Dial(ctx, "tcp", s.Addr())
 		require.ErrorIs(t, err, why)
 		require.Zero(t, s.Connections())
+	})
+}
+
+func TestDial_ContextIsNil(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		for _, dial := range []func(ctx context.Context, network, addr string) (net.Conn, error){
+			s.Dial, s.DialAs("a"), s.Fronts()[0].DialAs("a"),
+		} {
+			require.PanicsWithValue(t, "zktest.Dial: the context is nil", func() {
+				_, _ = dial(nil, "tcp", s.Addr()) //nolint:staticcheck // is tested
+			})
+		}
 	})
 }
 

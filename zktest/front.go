@@ -60,7 +60,7 @@ func (f *Front) Addr() string {
 // DialAs is like [Server.DialAs], but always connects to this front, whatever the address.
 func (f *Front) DialAs(label string) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return f.s.dial(f, label, network, ctx.Done(), func() error { return context.Cause(ctx) })
+		return f.s.dialContext(ctx, f, label, network)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // connection is buffered like TCP and blocks on channels only, so it works inside a testing/synctest bubble. While the
 // client is stalled, Dial blocks until ctx is done, as it would for an unreachable host.
 //
-// Errors: connection refused, or context.Cause(ctx), each wrapped in a *net.OpError.
+// Errors: connection refused, or context.Cause(ctx), each wrapped in a *net.OpError. Dial panics if ctx is nil.
 func (s *Server) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return s.DialAs("")(ctx, network, addr)
 }
@@ -23,7 +23,7 @@ func (s *Server) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 // [Label].
 func (s *Server) DialAs(label string) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		return s.dial(s.frontAt(addr), label, network, ctx.Done(), func() error { return context.Cause(ctx) })
+		return s.dialContext(ctx, s.frontAt(addr), label, network)
 	}
 }
 
@@ -41,6 +41,11 @@ func (s *Server) DialTimeoutAs(label string) func(network, addr string, timeout 
 		}
 		return s.dial(s.frontAt(addr), label, network, end, func() error { return os.ErrDeadlineExceeded })
 	}
+}
+
+func (s *Server) dialContext(ctx context.Context, f *Front, label, network string) (net.Conn, error) {
+	need(ctx != nil, "Dial: the context is nil")
+	return s.dial(f, label, network, ctx.Done(), func() error { return context.Cause(ctx) })
 }
 
 func (s *Server) dial(f *Front, label, network string, end <-chan struct{}, why func() error) (net.Conn, error) {
