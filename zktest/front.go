@@ -71,7 +71,8 @@ func (f *Front) Leads() bool {
 	return f.state.Role == ensemble.Leading
 }
 
-// Stop stops the front as if its process had exited: connections end, and new ones are refused.
+// Stop stops the front as if its process had exited: connections end, and new ones are refused. At the first front
+// [Server.Serve] and [Server.ServeAs] return as well; after [Front.Start], call them again.
 func (f *Front) Stop() {
 	f.s.lock()
 	defer f.s.unlock()

@@ -83,9 +83,9 @@ func (s *Server) closeListeners(f *Front) {
 	}
 }
 
-// Serve accepts connections from l until [Server.StopListening] or [Server.Close] is called, and then returns nil. If l
-// fails, Serve returns its error, but after a temporary error, such as too many open files, it tries again, with pauses
-// of 5 ms to 1 second. Serve always closes l before it returns.
+// Serve accepts connections from l for the first front, until [Server.StopListening], [Server.Close] or [Front.Stop] of
+// that front is called, and then returns nil. If l fails, Serve returns its error, but after a temporary error, such as
+// too many open files, it tries again, with pauses of 5 ms to 1 second. Serve always closes l before it returns.
 func (s *Server) Serve(l net.Listener) error { return s.ServeAs("", l) }
 
 // ServeAs is like [Server.Serve], but gives the connections a label. Give each client a listener of its own, so that

@@ -125,8 +125,8 @@ func WithSessionTimeouts(shortest, longest time.Duration) Option {
 // default is 60 seconds.
 func WithContainerCheck(d time.Duration) Option { return option(func(c *config) { c.reap = d }) }
 
-// WithMaxNeverUsed makes the server also remove containers that have existed for d without ever having a child. By
-// default these containers stay.
+// WithMaxNeverUsed makes the server also remove containers that never had a child and were last written more than d
+// ago. By default these containers stay.
 //
 // Source: znode.container.maxNeverUsedIntervalMs.
 func WithMaxNeverUsed(d time.Duration) Option { return option(func(c *config) { c.NeverUsed = d }) }

@@ -20,7 +20,8 @@ type Hold struct {
 	// Called is the stamp taken before the acquisition began.
 	Called   int64
 	From, To int64
-	// Lost reports that the hold was lost, in which case To is when its owner learned of the loss.
+	// Lost reports that the hold was lost. To is then when its owner learned of the loss, or when it began the release
+	// that reported it.
 	Lost bool
 }
 

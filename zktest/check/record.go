@@ -121,7 +121,7 @@ func (o *Op) Failed() { o.add(Event{Kind: Failed}) }
 func (o *Op) Released() { o.add(Event{Kind: Released}) }
 
 // Lost records that the hold reported its loss, even if it did so in answer to a release. If several ends are recorded
-// for a hold, only the first counts.
+// for a hold, it ends with the first, and is lost if any of them is a loss.
 func (o *Op) Lost() { o.add(Event{Kind: Lost}) }
 
 // Events returns the events recorded so far.
