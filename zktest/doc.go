@@ -87,11 +87,17 @@
 // Deliberate differences:
 //
 //   - There is no disk. Data and sessions survive [Server.Restart], but are lost when the process exits.
-//   - All four-letter words are answered by default. A real server answers only srvr. Latencies are always 0.
+//   - All four-letter words are answered by default. A real server answers only srvr. Latencies are always 0. The
+//     answer to mntr has 16 keys, and that to conf lacks the settings of the quorum.
 //   - A connection without a handshake ends after 10 seconds. A real server takes 10 to 20 seconds.
 //   - The server stops reading from a connection that has 4 MiB of unread replies. A real server keeps all replies.
+//   - The number of connections from one address is unlimited. A real server accepts 60 (maxClientCnxns).
 //   - The fronts are one process: elections and failures take no time, and when a session moves, its old connection
 //     ends immediately. A reconfiguration does not change the address that a front listens on.
+//   - The leader learns immediately which sessions the other fronts have heard from. A real follower reports them every
+//     half tick.
+//   - With [WithReadOnlyMode] only the sessions of a read-only front are local. On real servers all sessions begin as
+//     local ones then, because the mode requires localSessionsEnabled.
 //   - Children, and the nodes of a session, are listed in the order of Java's hash table, as by a real server. Names
 //     constructed to collide are an exception: Java uses a tree for more than eight in one bucket. A real server that
 //     has loaded a snapshot may list them in another order.
