@@ -130,6 +130,7 @@ func TestCause_ErrorOfTheDialer_IsOnlyPrinted(t *testing.T) {
 	for _, failure := range []error{
 		zk.ErrNoNode, &zkrecipes.OpError{Op: "get", Path: "/tunnel", Err: zk.ErrNoNode}, zkrecipes.ErrLocked,
 		context.DeadlineExceeded, &net.OpError{Op: "dial", Net: "tcp", Err: context.Canceled},
+		zkrecipes.ErrClosed, zkrecipes.ErrReleased,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Run(t, zktest.InMemory())

@@ -240,7 +240,7 @@ type WaitError struct {
 // Error names the caller's place in the queue and the contender that held the lock.
 func (e *WaitError) Error() string {
 	if e.Position == 0 {
-		return fmt.Sprintf("%s: gave up before reading the queue: %v", e.Path, e.Err)
+		return fmt.Sprintf("%s: gave up without a place in the queue: %v", e.Path, e.Err)
 	}
 	if e.Holder.Path == "" {
 		return fmt.Sprintf("%s: gave up at place %d: %d in the queue: %v", e.Path, e.Position, e.Of, e.Err)

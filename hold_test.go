@@ -410,7 +410,7 @@ func TestErrors_Say(t *testing.T) {
 			`(czxid 0x7): delete it if nothing needs it`: &zkrecipes.TakenError{
 			Path: "/n", Czxid: 7,
 		},
-		`/l: gave up before reading the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Err: context.Canceled},
+		`/l: gave up without a place in the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Err: context.Canceled},
 		`/l/x: lost (node-deleted)`: &zkrecipes.LostError{
 			Path:   "/l/x",
 			Reason: zkrecipes.LossNodeDeleted,

@@ -94,11 +94,12 @@
 // To see the deadline and the end of the session side by side, under faults you choose, open the playground at
 // https://zkrecipes.github.io/zkrecipes/, or run make playground in a clone.
 //
-// The client keeps a session proven only while it has holds, or creates or removes a contender. While servers answer
-// within a fiftieth of the timeout, a hold has more than 0.55 of the timeout left, or at least 0.3 if it is new, and a
-// client takes up to an eighth to reconnect. As a result, holds survive an outage of 0.45 of the timeout if the servers
-// refuse connections during the outage, and of 0.29 if packets are dropped. Because a large reply delays the answers
-// behind it, a hold can run out before they arrive, so read large lists with a separate client.
+// The client keeps a session proven only while it has holds, or acquires or removes a contender; not while a caller
+// waits for others. While servers answer within a fiftieth of the timeout, a hold has more than 0.55 of the timeout
+// left, or at least 0.3 if it is new, and a client takes up to an eighth to reconnect. As a result, holds survive an
+// outage of 0.45 of the timeout if the servers refuse connections during the outage, and of 0.29 if packets are
+// dropped. Because a large reply delays the answers behind it, a hold can run out before they arrive, so read large
+// lists with a separate client.
 //
 // When the deadline passes, all of the client's holds end before the first of them is logged, traced and removed.
 // Ending 1,000 holds takes about 5 ms of processor time, so even the 20,000 or so that a session may have (see
@@ -166,7 +167,7 @@
 // each path and kind.
 //
 // Events can get lost. Each waiting call and each hold therefore rereads what it watches after two to three session
-// timeouts, at a rate of at most 200 calls a second for the whole session, with one or two reads each. For example, at
-// the default timeout, each of 6,000 calls rereads every 30 to 45 seconds, and each of 20,000 calls every 100 to 150
-// seconds. It can take that long to notice a lost event.
+// timeouts, at a rate of at most 200 calls a second for the whole session, usually with one or two reads each. For
+// example, at the default timeout, each of 6,000 calls rereads every 30 to 45 seconds, and each of 20,000 calls every
+// 100 to 150 seconds. It can take that long to notice a lost event.
 package conn

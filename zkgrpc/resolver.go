@@ -155,13 +155,14 @@ func (f *follower) run(ctx context.Context) {
 			}
 			continue
 		}
-		if !f.failed {
+		over := errors.Is(err, zkrecipes.ErrClosed)
+		if !f.failed || over {
 			f.failed = true
 			f.log.Warn("zkgrpc: cannot follow a service, the channel keeps its addresses",
 				"error", err, "addresses", len(f.told))
 		}
 		f.report(err)
-		if errors.Is(err, zkrecipes.ErrClosed) {
+		if over {
 			return
 		}
 		f.rest(ctx)

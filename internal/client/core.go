@@ -167,7 +167,7 @@ func (c *core) Down(now lifetime.Report) (log func()) {
 		c.hosts.draw()
 	}
 	c.mu.Lock()
-	c.lastErr = err
+	c.lastErr = session.AsReason(err)
 	c.failed(err)
 	c.mu.Unlock()
 	var left []any
@@ -217,7 +217,7 @@ func (c *core) Failed(server string, err error) {
 	defer c.mu.Unlock()
 	c.failed(err)
 	if !errors.Is(c.lastErr, zkrecipes.ErrAuthFailed) || errors.Is(err, zkrecipes.ErrAuthFailed) {
-		c.lastErr = err
+		c.lastErr = session.AsReason(err)
 	}
 }
 
@@ -241,7 +241,7 @@ func (c *core) WhyDisconnected() error {
 func (c *core) whyDisconnected() error {
 	switch {
 	case c.lastErr != nil:
-		return session.AsReason(c.lastErr)
+		return c.lastErr
 	case c.trying != "":
 		return fmt.Errorf("no answer from %s yet", c.trying)
 	default:

@@ -105,27 +105,36 @@ func (f *follower[T]) followIn(ctx context.Context, s *session.Session) error {
 	}
 }
 
-// wait waits until it is time to read again. If the last view stops being current, it yields that, so it waits for more
-// than [session.Session.AwaitChange] does.
+// wait waits until it is time to read again. If the last view stops being current, it yields that.
 func (f *follower[T]) wait(ctx context.Context, s *session.Session, w *session.Watch) error {
+	outdated, err := f.await(ctx, s, w)
+	if outdated {
+		return errors.Join(err, f.outdated())
+	}
+	return err
+}
+
+// await is wait, and reports whether the last view has stopped being current, so it waits for more than
+// [session.Session.AwaitChange] does.
+func (f *follower[T]) await(ctx context.Context, s *session.Session, w *session.Watch) (outdated bool, err error) {
 	defer s.Awaits()()
 	recheck := time.After(s.RecheckAfter()) // an event may be lost
 	for {
 		select {
 		case <-w.Fired(): // even if the connection was lost and restored since the read
-			return nil
+			return false, nil
 		case <-recheck:
-			return nil
+			return false, nil
 		case <-time.After(f.age.LookAgain()):
 			if !f.age.Current() {
-				return f.outdated()
+				return true, nil
 			}
 		case <-s.Disconnected():
-			return f.outdated()
+			return true, nil
 		case <-s.Done():
-			return errors.Join(s.Err(), f.outdated())
+			return true, s.Err()
 		case <-ctx.Done():
-			return session.CauseOf(ctx)
+			return false, session.CauseOf(ctx)
 		}
 	}
 }

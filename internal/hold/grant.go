@@ -439,8 +439,10 @@ func (sh *share) endTxn(err error) {
 	}
 }
 
-// isOver reports whether the hold or its session has ended.
-func (sh *share) isOver() bool { return sh.hold.Err() != nil || sh.grant.Node.Session.Err() != nil }
+// isOver reports whether the hold, its grant or its session has ended.
+func (sh *share) isOver() bool {
+	return sh.hold.Err() != nil || !sh.grant.IsHeld() || sh.grant.Node.Session.Err() != nil
+}
 
 // Txn is part of zkrecipes.Backing.
 func (sh *share) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
@@ -481,8 +483,9 @@ func guarded(ctx context.Context, shares []*share, ops []zkrecipes.Op) (results 
 			}
 		}
 		return nil, err
-	// Otherwise it is the loss of another hold, from which ctx descends.
-	case errors.Is(err, zkrecipes.ErrLost) && slices.ContainsFunc(shares, (*share).isOver):
+	// Otherwise it is another hold, from which ctx descends, that has ended.
+	case (errors.Is(err, zkrecipes.ErrLost) || errors.Is(err, zkrecipes.ErrReleased)) &&
+		slices.ContainsFunc(shares, (*share).isOver):
 		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
 	default:
 		return nil, err

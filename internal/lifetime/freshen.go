@@ -26,7 +26,7 @@ func (l *Lifetime) ProvePause() time.Duration {
 func (l *Lifetime) Freshen() {
 	l.mu.Lock()
 	c, unproven := l.connection, l.upkeep.ResumptionUnproven()
-	if l.freshening == c || !l.upkeep.NeedsSync(time.Now()) {
+	if l.freshening == c || !l.upkeep.ClaimSync(time.Now()) {
 		l.mu.Unlock()
 		return
 	}

@@ -22,8 +22,8 @@ import (
 // since report and request travel over the same connection, in order. Hence
 //
 //	served = when the latest request that the leader has served and answered was sent
-//	proven = when the latest request was sent that any server had answered by served - lag
-//	valid until proven + T - margin
+//	provenSent = when the latest request was sent that any server had answered by served - lag
+//	valid until provenSent + T - margin
 //
 // T is the least timeout that was ever negotiated. The margin and the lag are those of the newest timeout, so a longer
 // one moves the deadline back as well. Contacts within a 64th of the timeout count as one.
@@ -62,7 +62,7 @@ type Proof struct {
 	margin  time.Duration
 	beat    time.Duration // between two syncs that keep the proof fresh
 
-	proven       time.Time // when the latest contact that is proven was sent
+	provenSent   time.Time // when the latest contact that is proven was sent
 	answeredSent time.Time // when the latest request of any kind that has been answered was sent
 	unproven     []contact // answered requests not yet confirmed by a served one, by time of answer
 
@@ -84,8 +84,8 @@ func (p *Proof) connected(sent, at time.Time, timeout, lag, margin time.Duration
 	p.timeout, p.lag, p.margin = timeout, lag, margin
 	p.least = min(timeout, cmp.Or(p.least, timeout))
 	p.beat = beat(p.least, lag)
-	if p.proven.IsZero() {
-		p.proven = sent
+	if p.provenSent.IsZero() {
+		p.provenSent = sent
 	} else {
 		p.resumeAnswered = sent
 	}
@@ -113,7 +113,7 @@ func beat(least, lag time.Duration) time.Duration {
 //	2 s  another is sent          earlierBound =  3.8 s, newestBound = 5.8 s
 //	2.1  that one is answered     newestBound  = none, resumeAnswered = 2 s: its own timeout is known
 //	2.2  a barrier is sent        ValidUntil is still 3.8 s at most: the first resumption is in doubt
-//	2.3  the barrier is answered  proven = 2 s, which the barrier proves, so earlierBound = none
+//	2.3  the barrier is answered  provenSent = 2 s, which the barrier proves, so earlierBound = none
 func (p *Proof) Resuming(sent time.Time) {
 	p.earlierBound = soonest(p.earlierBound, p.newestBound)
 	p.resumeSent, p.newestBound = sent, sent.Add(p.Unanswered())
@@ -150,9 +150,9 @@ func (p *Proof) Answered(sent, at time.Time, by Witness) {
 		p.confirm(sent)
 	}
 	if by == Quorum && !sent.Before(p.resumeAnswered) {
-		p.proven = latest(p.proven, p.resumeAnswered)
+		p.provenSent = latest(p.provenSent, p.resumeAnswered)
 	}
-	if !p.proven.Before(p.resumeSent) {
+	if !p.provenSent.Before(p.resumeSent) {
 		p.earlierBound = time.Time{}
 	}
 	// Contacts close together only take memory; leaving one out makes the proven one at most a 64th of the timeout older.
@@ -174,7 +174,7 @@ func (p *Proof) confirm(served time.Time) {
 	limit := served.Add(-p.lag)
 	n := 0
 	for n < len(p.unproven) && !p.unproven[n].answered.After(limit) {
-		p.proven = latest(p.proven, p.unproven[n].sent)
+		p.provenSent = latest(p.provenSent, p.unproven[n].sent)
 		n++
 	}
 	p.unproven = slices.Delete(p.unproven, 0, n)
@@ -186,11 +186,11 @@ func (p *Proof) ripe() time.Time { return p.unproven[0].answered.Add(p.lag) }
 
 // ResumptionUnproven reports whether the latest connect answer is not proven yet. A write proves it immediately, a sync
 // one lag later.
-func (p *Proof) ResumptionUnproven() bool { return p.resumeAnswered.After(p.proven) }
+func (p *Proof) ResumptionUnproven() bool { return p.resumeAnswered.After(p.provenSent) }
 
 // ValidUntil returns the time up to which the session is proven; zero before the first connect answer.
 func (p *Proof) ValidUntil() time.Time {
-	return soonest(p.proven.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))
+	return soonest(p.provenSent.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))
 }
 
 // SilentUntil returns the time that is a whole timeout after the latest answered request was sent.

@@ -397,7 +397,7 @@ func TestProof_ModelOfReplacedLeaders_RejectsRulesThatAreLate(t *testing.T) {
 			return rule{
 				func(sent, at time.Time) {
 					p.connected(sent, at, timeout, tick*3/2, 0)
-					p.proven = sent
+					p.provenSent = sent
 				},
 				p.Answered, p.ValidUntil,
 			}

@@ -98,9 +98,9 @@ func (u *Upkeep) Retain(now time.Time) (first bool) {
 // EndRetention ends one Retain.
 func (u *Upkeep) EndRetention() { u.retained-- }
 
-// NeedsSync reports whether the proof ends soon, so that a request must be sent to the leader now. That request counts
+// ClaimSync reports whether the proof ends soon, so that a request must be sent to the leader now. That request counts
 // as a sync.
-func (u *Upkeep) NeedsSync(now time.Time) bool {
+func (u *Upkeep) ClaimSync(now time.Time) bool {
 	if u.Lasts(now, u.least/8) {
 		return false
 	}

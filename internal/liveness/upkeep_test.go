@@ -116,11 +116,11 @@ func TestUpkeep_Retain_FirstSyncHasTime(t *testing.T) {
 	}
 }
 
-func TestUpkeep_NeedsSync_OnlyIfTheProofEndsSoon(t *testing.T) {
+func TestUpkeep_ClaimSync_OnlyIfTheProofEndsSoon(t *testing.T) {
 	u := upkept()
-	require.False(t, u.NeedsSync(at(4.9)))
+	require.False(t, u.ClaimSync(at(4.9)))
 	require.Equal(t, at(4), u.lastSync)
-	require.True(t, u.NeedsSync(at(5)))
+	require.True(t, u.ClaimSync(at(5)))
 	require.Equal(t, at(5), u.lastSync, "it counts as a sync")
 }
 

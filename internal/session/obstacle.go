@@ -22,11 +22,11 @@ func WithReason(cause, reason error) error {
 	return fmt.Errorf("%w (%w)", cause, reason)
 }
 
-// AsReason returns an error for the error of a call or of a loss that it only explains. What a dialer, a mechanism or a
-// resolver returned may match what a server answers, or the end of a context that is not the caller's. The result then
-// has its text, and matches only ErrAuthFailed.
+// AsReason returns an error that explains another, that of a call or a loss. What a dialer, a mechanism or a resolver
+// returned may match what a server answers, the end of another context, or that of another client or hold. The result
+// then has its text, and matches nothing of that kind.
 func AsReason(err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || isResult(err) {
+	if misleads(err) {
 		return explanation{err}
 	}
 	return err
@@ -34,8 +34,15 @@ func AsReason(err error) error {
 
 type explanation struct{ error }
 
-func (e explanation) Is(target error) bool {
-	return target == zkrecipes.ErrAuthFailed && errors.Is(e.error, target)
+func (e explanation) Is(target error) bool { return !misleads(target) && errors.Is(e.error, target) }
+
+func misleads(err error) bool {
+	return isResult(err) || slices.ContainsFunc(endings, func(ending error) bool { return errors.Is(err, ending) })
+}
+
+// endings are the errors by which callers learn that something of theirs has ended.
+var endings = []error{
+	context.Canceled, context.DeadlineExceeded, zkrecipes.ErrClosed, zkrecipes.ErrLost, zkrecipes.ErrReleased,
 }
 
 // CauseOf returns the cause of ctx, for the error of a call.

@@ -272,7 +272,7 @@ func (s *Session) NextConnection() *Watch {
 // fireOne fires a watch and removes it. The caller holds mu.
 func (w *watches) fireOne(key watchKey, a *sharedWatch, deleted bool) {
 	a.deleted = deleted
-	close(a.fired) // only once, since it leaves the set
+	close(a.fired) // only once, since it is removed
 	delete(w.byKey, key)
 }
 

@@ -110,8 +110,9 @@ func (x *absence) onProof() {
 // onCreate makes "a" absent after the late answer to its next request of type op.
 func (x *absence) onCreate(op zktest.Op) { lateAnswer(x.srv, op, x.onProof) }
 
-// lateAnswer delays the answer to the next request of type op from "a", so that the proof has become short, and calls f
-// before the answer. It returns at the moment when the proof is shortest: most of the time between two pings has passed.
+// lateAnswer delays the answer to the next request of type op from "a", so that the proof has become short, and calls
+// f before the answer. It returns at the moment when the proof is shortest: most of the time between two pings has
+// passed.
 func lateAnswer(srv *zktest.Server, op zktest.Op, f func()) {
 	pinged := make(chan struct{})
 	srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpPing, Skip: 3},

@@ -68,7 +68,7 @@ type obstacle struct {
 	path string // path of the predecessor
 	// Whether the deletion of the predecessor grants the waiter, because it is the only obstacle. Others may be ahead of
 	// it: a reader waits for one writer, whatever is ahead of that.
-	deletionGrants bool
+	deletionSuffices bool
 	// Closed when the predecessor passes its place on, if it is a sibling; else nil.
 	passedOn <-chan struct{}
 
@@ -91,9 +91,9 @@ func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) o
 	q := w.queue
 	ahead, only := rule(queue, predecessor)
 	afterWriter := queue[me].Kind == Write && queue[predecessor].Writes() // it may leave a reader at its place
-	o := obstacle{path: q.Child(queue[predecessor].Name), deletionGrants: q.canArm && only && !afterWriter}
+	o := obstacle{path: q.Child(queue[predecessor].Name), deletionSuffices: q.canArm && only && !afterWriter}
 	// With several kinds, a predecessor that was granted may have others ahead. A queue that is not armed has no places.
-	if o.deletionGrants || len(q.kinds) == 1 {
+	if o.deletionSuffices || len(q.kinds) == 1 {
 		o.passedOn = w.shared.places.find(queue[predecessor].Name)
 		if seen := w.glance; seen != nil && seen.path == o.path { // it may have left since then
 			o.passedOn = seen.passedOn
@@ -115,7 +115,7 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 	for {
 		ahead, err := w.look(ctx, o)
 		if errors.Is(err, zk.ErrNoNode) {
-			return (o.deletionGrants || isPassedOn(o.passedOn)) && w.nodeExists(), nil
+			return (o.deletionSuffices || isPassedOn(o.passedOn)) && w.nodeExists(), nil
 		}
 		if err != nil {
 			return false, err
@@ -134,7 +134,7 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 		}
 		switch {
 		case isPassedOn(passedOn):
-		case o.deletionGrants && ahead.SaysDeleted():
+		case o.deletionSuffices && ahead.SaysDeleted():
 			// Before the waiter's own watch is checked: a connection that comes up after this begins with a barrier, unless
 			// an answer has arrived by then, and one that came up before has fired that watch.
 			w.session.LeanOnEvent()
@@ -148,7 +148,7 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 // lookEarly is await for a waiter with obstacles other than its predecessor. When the contender two ahead has left, it
 // reads the predecessor, and the list unless the waiter was third.
 func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err error) {
-	switch gone, err := w.await(ctx, obstacle{path: o.ahead, deletionGrants: true}); {
+	switch gone, err := w.await(ctx, obstacle{path: o.ahead, deletionSuffices: true}); {
 	case errors.Is(err, ephemeral.ErrGone), err != nil && ctx.Err() != nil:
 		return false, err
 	case err != nil: // if the session has ended, await fails immediately
@@ -157,10 +157,10 @@ func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err erro
 		return false, nil
 	case o.third:
 		w.seen = sight{2, w.seen.of - 1, o.path, w.seen.among - 1}
-		return w.await(ctx, obstacle{path: o.path, deletionGrants: true})
+		return w.await(ctx, obstacle{path: o.path, deletionSuffices: true})
 	}
 	w.listing = w.list()
-	ahead, err := w.look(ctx, obstacle{path: o.path, deletionGrants: true})
+	ahead, err := w.look(ctx, obstacle{path: o.path, deletionSuffices: true})
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
@@ -201,7 +201,7 @@ func (w *Waiter) look(ctx context.Context, o obstacle) (ahead *session.Watch, er
 		return early.watch, early.err
 	}
 	w.own = nil
-	if !o.deletionGrants && o.passedOn == nil {
+	if !o.deletionSuffices && o.passedOn == nil {
 		return w.watchAhead(ctx, o.path)
 	}
 	own, read := w.session.GetBothW(ctx, w.Path(), o.path)

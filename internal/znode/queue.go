@@ -150,8 +150,8 @@ func (q *Queue) sharedIn(s *session.Session) *sharedQueue {
 // Acquire joins the queue and waits until the rule grants. If the session ends while it waits, or the contender is
 // deleted by hand, the caller queues again at the tail. If Acquire returns an error, the caller has left the queue, and
 // its contender is deleted: Acquire waits for that until ctx is done, unless the create itself failed (see
-// [ephemeral.Parent.Create]). If the queue is reentrant and ctx descends from a
-// hold on it of the same kind, Acquire returns another hold on that contender.
+// [ephemeral.Parent.Create]). If the queue is reentrant and ctx descends from a hold on it of the same kind, Acquire
+// returns another hold on that contender.
 //
 // Errors: ErrDeadlock if it would wait for a hold that ctx descends from; *WaitError if ctx is done first;
 // ErrSequenceExhausted; ErrForeignContender; ErrClosed; otherwise the server's error.
@@ -326,6 +326,9 @@ func (w *Waiter) takeTurn(rule Rule, waits bool) (*listing, error) {
 		predecessor, granted := rule(l.queue, me)
 		if granted {
 			w.seen = sight{position: me + 1, of: len(l.queue)}
+			if me > 0 {
+				w.seen.head, w.seen.among = w.queue.head(l), len(l.queue)
+			}
 			if w.tooMany == nil { // otherwise the leases have yet to be counted
 				w.attempt.At(me)
 			}
@@ -337,8 +340,12 @@ func (w *Waiter) takeTurn(rule Rule, waits bool) (*listing, error) {
 		}
 		// The listing can be freed while the waiter waits.
 		turn, err := w.await(w.ctx, w.obstacleOf(l.queue, me, predecessor, rule))
-		if turn { // the waiter is first, and no list was read
-			w.seen = sight{position: 1, of: w.seen.of - w.seen.position + 1}
+		if turn { // no list was read
+			left := 1
+			if len(w.queue.kinds) == 1 {
+				left = w.seen.position - 1 // the waiter is first
+			}
+			w.seen = sight{position: w.seen.position - left, of: w.seen.of - left}
 			return nil, nil
 		}
 		if err != nil {

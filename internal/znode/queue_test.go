@@ -334,8 +334,8 @@ func TestAcquire_WaitErrorNamesTheHolder(t *testing.T) {
 	})
 }
 
-// TestAcquire_GivesUpBeforeItIsProven_IsFirst: the turn of a caller has come, but its session is not proven in time. Its
-// place is then the first, not the one in the list that it read last.
+// TestAcquire_GivesUpBeforeItIsProven_IsFirst: the turn of a caller has come, but its session is not proven in time.
+// Its place is then the first, not the one in the list that it read last.
 func TestAcquire_GivesUpBeforeItIsProven_IsFirst(t *testing.T) {
 	afterSections := func(n int) func(*testing.T, *zktest.Server, func() *bubble.Attempt, func()) *bubble.Attempt {
 		return func(t *testing.T, srv *zktest.Server, lock func() *bubble.Attempt, unproven func()) *bubble.Attempt {
@@ -617,7 +617,7 @@ func TestAcquire_GivesUpInAnOutage_NamesTheServer(t *testing.T) {
 
 		for range 2 { // while the session may still be alive, and after its end
 			err = acquire(within(time.Second), q).Failed(t, time.Minute)
-			require.EqualError(t, err, path+": gave up before reading the queue: "+refused)
+			require.EqualError(t, err, path+": gave up without a place in the queue: "+refused)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorIs(t, err, syscall.ECONNREFUSED)
 			time.Sleep(time.Minute)
@@ -628,7 +628,7 @@ func TestAcquire_GivesUpInAnOutage_NamesTheServer(t *testing.T) {
 		srv.Stall(zktest.Label("a"), zktest.Both)
 		err = acquire(within(time.Second), q).Failed(t, time.Minute)
 		require.ErrorContains(t, err,
-			path+": gave up before reading the queue: context deadline exceeded (no answer from "+
+			path+": gave up without a place in the queue: context deadline exceeded (no answer from "+
 				srv.Addr()+", which last answered ")
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome, "the caller is out of the queue")
 		srv.Heal(zktest.Label("a"))

@@ -234,11 +234,11 @@ func (m *Semaphore) acquire(
 		return nil, door.gaveUp(err)
 	}
 	enough := m.fits(len(out.queue), want.Count, limit, changed)
-	if enough {
-		a.At(0)
-	} else {
-		a.At(min(1, len(out.queue))) // as in saw
+	seen := sight{position: 1, of: max(1, door.seen.of)}
+	if !enough && len(out.queue) > 0 { // as in saw
+		seen = sight{2, max(2, door.seen.of), m.leases.head(out), len(out.queue)}
 	}
+	a.At(seen.position - 1)
 	if !enough && !waits {
 		out.sort()
 		return nil, m.leases.busy(ctx, s, m.leases.head(out), len(out.queue))
@@ -249,10 +249,11 @@ func (m *Semaphore) acquire(
 	}
 	w, err := m.leases.join(ctx, s, c, a, enough)
 	if err != nil {
-		return nil, err
+		door.seen = seen
+		return nil, door.gaveUp(err)
 	}
 	defer w.leaveUnlessGranted()
-	w.seen = sight{position: 1, of: max(1, door.seen.of)}
+	w.seen = seen
 	door.endRetention() // from here on, w keeps the session proven
 	if enough {
 		err = m.countAgain(w, want, limit, changed)

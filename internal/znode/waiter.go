@@ -25,7 +25,7 @@ type Waiter struct {
 	place   *place
 	attempt *hold.Attempt
 	retains bool // whether it retains the session, which it does not while it waits
-	settled bool // the contender was granted, or is being removed
+	settled bool // the contender was granted, or is left to be removed in the background
 
 	contenders []Contender // those of the node: one, or several leases
 	listing    *listing    // requested with the create, until it is used; may be nil

@@ -25,8 +25,9 @@
 // is closed; Err returns the reason. [Election.Run] then campaigns again, unless the client is closed.
 //
 // Candidates keep their places through short outages, but a candidate whose session ends rejoins the queue at the back
-// in the next session. When a campaign fails, the caller stops being a candidate. The call returns once its node has
-// been deleted. If its context is done first, the deletion continues in the background.
+// in the next session. When a campaign fails, the caller stops being a candidate, and the call returns once its node
+// has been deleted. The deletion continues in the background if the context is done first, or if the call could not
+// find out whether its node exists, for example because a server failed on the create.
 //
 // # Fairness
 //

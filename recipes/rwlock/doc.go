@@ -25,9 +25,10 @@
 // deadline, and beyond it if a server answers in time. When the session ends, on the other hand, its holds end for
 // good. Waiters whose session ends rejoin the queue at the back in the next session.
 //
-// When an acquisition fails, the caller leaves the queue. The call returns once its node has been deleted. If its
-// context is done first, the deletion continues in the background. If you close the client, its holds end and its
-// waiters return ErrClosed.
+// When an acquisition fails, the caller leaves the queue, and the call returns once its node has been deleted. The
+// deletion continues in the background if the context is done first, or if the call could not find out whether its node
+// exists, for example because a server failed on the create. If you close the client, its holds end and its waiters
+// return ErrClosed.
 //
 // # Fairness
 //

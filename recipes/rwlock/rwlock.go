@@ -99,7 +99,7 @@ func (l *RWLock) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
 }
 
 // TryLock is like [RWLock.Lock], but fails instead of waiting for other contenders. A call that fails leaves no node
-// behind in ZooKeeper, unless ctx is done before the node is deleted.
+// behind in ZooKeeper, with the exceptions that the package documentation describes.
 //
 // Errors: [*zkrecipes.BusyError] if there are other contenders; otherwise the same as for Lock.
 func (l *RWLock) TryLock(ctx context.Context) (*zkrecipes.Hold, error) {
@@ -131,7 +131,7 @@ func (l *RWLock) RLock(ctx context.Context) (*zkrecipes.Hold, error) {
 }
 
 // TryRLock is like [RWLock.RLock], but fails instead of waiting for other contenders. A call that fails leaves no node
-// behind in ZooKeeper, unless ctx is done before the node is deleted.
+// behind in ZooKeeper, with the exceptions that the package documentation describes.
 //
 // Errors: [*zkrecipes.BusyError] if a writer holds the lock or waits for it; otherwise the same as for RLock.
 func (l *RWLock) TryRLock(ctx context.Context) (*zkrecipes.Hold, error) {

@@ -452,6 +452,29 @@ func TestLock_Cancelled_LeavesNothingAndLetsThoseBehindIn(t *testing.T) {
 	})
 }
 
+// The writer has left, but the session of the second reader is not proven in time.
+func TestRLock_CancelledBeforeItIsProven_IsBehindTheOtherReader(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		writer := held(t, t.Context(), newLock(t, b).Lock)
+		first := bubble.Start(t.Context(), newLock(t, b).RLock)
+		first.Waits(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		second := bubble.Start(ctx, newLock(t, a).RLock)
+		second.Waits(t)
+		time.Sleep(2 * bubble.Timeout) // the proof has lapsed
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Times: -1, Where: func(r zktest.Request) bool {
+			return r.Op == zktest.OpSync || r.Op == zktest.OpMulti
+		}}, zktest.Fail(zktest.CodeThrottled))
+		release(t, writer)
+		first.Granted(t, 0)
+		second.Waits(t)
+		cancel()
+		var waited *zkrecipes.WaitError
+		require.ErrorAs(t, second.Failed(t, time.Second), &waited)
+		require.Equal(t, []int{2, 2}, []int{waited.Position, waited.Of}, waited)
+	})
+}
+
 func TestDoAndRDo_HoldForTheBody(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		l, other := newLock(t, a), newLock(t, b)

@@ -2,6 +2,7 @@ package semaphore_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +64,37 @@ func TestErrors_NameTheSemaphoreTheHolderAndThePlace(t *testing.T) {
 // traced sends the outcome of each acquisition to ends.
 func traced(ends chan<- zkrecipes.AcquireEnd) conn.Option {
 	return conn.WithTracer(&zkrecipes.Tracer{AcquireEnd: func(_ context.Context, a zkrecipes.AcquireEnd) { ends <- a }})
+}
+
+// A caller that is first at the door gives up while its leases are being created, or have just been.
+func TestErrors_NoAnswerAboutItsLeases(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit, place int
+		fault        zktest.Action
+	}{
+		"not created, enough are left":  {2, 1, zktest.Ignore()},
+		"not created, too few are left": {1, 2, zktest.Ignore()},
+		"created, too few are left":     {1, 2, zktest.HoldReply(time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+				acquire(t, newSemaphore(t, a, c.limit), 1)
+				synctest.Wait()
+				ends := make(chan zkrecipes.AcquireEnd, 1)
+				s := newSemaphore(t, bubble.Dial(t, srv, "c", traced(ends)), c.limit)
+				srv.Intercept(zktest.Match{From: zktest.Label("c"), Where: func(r zktest.Request) bool {
+					return r.Op == zktest.OpMulti || strings.HasPrefix(r.Path, leases+"/")
+				}}, c.fault)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := s.Acquire(ctx, 1)
+				var gaveUp *zkrecipes.WaitError
+				require.ErrorAs(t, err, &gaveUp)
+				require.Equal(t, []int{c.place, c.place}, []int{gaveUp.Position, gaveUp.Of}, gaveUp)
+				require.Equal(t, c.place, (<-ends).Position)
+			})
+		})
+	}
 }
 
 // If enough leases are left, the door counts rather than the holders of the other leases.

@@ -122,7 +122,8 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*zkrecipes.Hold, error)
 // TryAcquire is like [Semaphore.Acquire], but never waits. It fails if there aren't enough leases, or if another caller
 // is ahead of it in the queue, whether that caller is waiting or still acquiring its leases. As a result, concurrent
 // calls may fail even when there are enough leases for all of them; if that is a problem, use Acquire with a short
-// deadline. A call that fails leaves no node behind in ZooKeeper, unless ctx is done before the node is deleted.
+// deadline. A call that fails leaves no node behind in ZooKeeper, with the exceptions that the package documentation
+// describes.
 //
 // Errors: [*zkrecipes.BusyError] if it would have to wait; otherwise the same as for Acquire.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, error) {

@@ -377,7 +377,7 @@ func (m *member) keepID(ctx context.Context) {
 		m.mu.Lock()
 		if taken && !m.taken {
 			m.log.Error("shard: another session has taken the id of this member, stopping its work until it has the id again",
-				"path", m.path, "id", m.id, "error", state.Err)
+				"path", m.path, "id", m.id, "error", recipe.Loggable(state.Err))
 		}
 		m.taken = taken
 		m.assign()

@@ -653,6 +653,7 @@ func TestRun_IDIsTakenFromIt(t *testing.T) {
 		f.pass(5 * settle)
 		require.Equal(f, map[string]int{"again": 2, "b": 2}, f.load())
 		f.requireLogged("a", "another session has taken the id")
+		require.NotContains(f, f.log.text.String(), "data ")
 		require.NoError(f, a.shards.Leave(f.Context()), "it has nothing any more")
 	})
 }

@@ -28,11 +28,11 @@ var canaries = []canary{
 	}}},
 	{"proof: a deadline from the last answer of any kind", clientTests, []edit{{
 		"internal/liveness", "Proof.ValidUntil",
-		"return soonest(p.proven.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))",
+		"return soonest(p.provenSent.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))",
 		"return p.answeredSent.Add(p.timeout)",
 	}}},
 	{"proof: the resumption of a session proves it", clientTests, []edit{{
-		"internal/liveness", "Proof.connected", "p.resumeAnswered = sent", "p.proven = sent",
+		"internal/liveness", "Proof.connected", "p.resumeAnswered = sent", "p.provenSent = sent",
 	}}},
 	{"proof: answers of a replaced leader count", clientTests, []edit{{
 		"internal/liveness", "Terms.lag", "return max(t.Tick/2, min(t.Tick*3/2, timeout/4))", "return t.Tick / 2",
@@ -43,8 +43,8 @@ var canaries = []canary{
 	}}},
 	{"proof: an unanswered resumption does not shorten the deadline", clientTests, []edit{{
 		"internal/liveness", "Proof.ValidUntil",
-		"return soonest(p.proven.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))",
-		"return p.proven.Add(p.least - p.margin)",
+		"return soonest(p.provenSent.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))",
+		"return p.provenSent.Add(p.least - p.margin)",
 	}}},
 	// C3 A session ends once, and all its holds before it.
 	{"loss: each hold is logged and removed before the next hold ends", queueTests, []edit{{
@@ -111,7 +111,7 @@ var canaries = []canary{
 		"internal/session", "watches.fireAll", "w.fireOne(key, a, false)", "w.fireOne(key, a, true)",
 	}}},
 	{"armed: any event on the predecessor counts as its deletion", queueTests, []edit{{
-		"internal/znode", "Waiter.await", "o.deletionGrants && ahead.SaysDeleted()", "o.deletionGrants && ahead.HasFired()",
+		"internal/znode", "Waiter.await", "o.deletionSuffices && ahead.SaysDeleted()", "o.deletionSuffices && ahead.HasFired()",
 	}}},
 	{"armed: a shed request proves how far the server is", clientTests, []edit{{
 		"internal/lifetime", "linkOwner.Answered", "if wire.FromTree(code) {",
@@ -119,7 +119,7 @@ var canaries = []canary{
 	}}},
 	{"early: if the one two ahead cannot be read, only the predecessor blocks", queueTests, []edit{{
 		"internal/znode", "Waiter.lookEarly", "return w.await(ctx, obstacle{path: o.path})",
-		"return w.await(ctx, obstacle{path: o.path, deletionGrants: true})",
+		"return w.await(ctx, obstacle{path: o.path, deletionSuffices: true})",
 	}}},
 	{"early: the own node is not read again along with the predecessor", queueTests, []edit{{
 		"internal/znode", "Waiter.look", "w.own = nil",
