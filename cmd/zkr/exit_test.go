@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -242,4 +243,33 @@ func TestExit_OwnStatus(t *testing.T) {
 		require.NoError(t, z.Start())
 		assert.Equal(t, c.want, z.status(t), z.err.String())
 	}
+}
+
+// TestRun_NobodyReadsItsMessages: zkr and its program survive the end of whatever read standard error or the events.
+func TestRun_NobodyReadsItsMessages(t *testing.T) {
+	srv := zktest.Run(t)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, read.Close())
+	t.Cleanup(func() { assert.NoError(t, write.Close()) })
+	for _, verb := range [][]string{
+		{"lock", "-v", "/p"},
+		{"lock", "--events=1", "/p"},
+		{"elect", "-v", "/e"},
+		{"register", "-v", "--port=1", "--check=none", "orders"},
+	} {
+		z := command(t, srv.Addr(), append(verb, "--", "sh", "-c", "exit 7")...)
+		z.Stdout, z.Stderr = write, write
+		require.NoError(t, z.Start())
+		assert.Equal(t, 7, z.status(t), "%q", verb)
+	}
+	ran := filepath.Join(t.TempDir(), "ran")
+	z := command(t, srv.Addr(), "shard", "-v", "--count=1", "/parts", "--", "touch", ran)
+	z.Stderr = write
+	require.NoError(t, z.Start())
+	eventually(t, "the program has run", func() bool {
+		_, err := os.Stat(ran)
+		return err == nil
+	})
+	assert.Zero(t, z.after(t, syscall.SIGTERM))
 }

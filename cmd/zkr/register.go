@@ -168,6 +168,10 @@ func (a *app) register(cmd *cobra.Command, f *registerFlags, service string, pro
 	if err != nil {
 		return err
 	}
+	host, err := child.NewHost()
+	if err != nil {
+		return err
+	}
 	ctx, done := a.signals.Context(cmd.Context())
 	defer done()
 	client, err := a.dial(ctx)
@@ -176,10 +180,6 @@ func (a *app) register(cmd *cobra.Command, f *registerFlags, service string, pro
 	}
 	defer client.Close()
 	d, err := f.discovery.open(client)
-	if err != nil {
-		return err
-	}
-	host, err := child.NewHost()
 	if err != nil {
 		return err
 	}

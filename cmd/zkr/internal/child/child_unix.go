@@ -25,11 +25,13 @@ type Host struct {
 	next   *sight // the listing that callers wait for; nil if there is none
 }
 
-// NewHost makes this process the host of everything that it starts.
+// NewHost makes this process the host of everything that it starts. From then on, writing to standard output or error
+// after its reader has gone returns an error and does not end this process, whose commands would be killed.
 func NewHost() (*Host, error) {
 	if err := adoptOrphans(); err != nil {
 		return nil, err
 	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // commands would inherit a signal that is ignored
 	h := &Host{guards: map[int]*Child{}, groups: map[int]*Child{}, reaped: make(chan os.Signal, 1), list: processes}
 	signal.Notify(h.reaped, syscall.SIGCHLD)
 	go h.run() // for as long as the process runs
