@@ -163,7 +163,9 @@ func candidacy(c *conn.Client, path string, layout layoutFlags) (*supervise.Targ
 		defer cancel()
 		return campaign(ctx)
 	}
-	return &supervise.Target{Kind: "leader", Paths: []string{path}, Lock: campaign, Try: try, Queue: e.Queue}, nil
+	return &supervise.Target{
+		Kind: "leader", Paths: []string{path}, Lock: campaign, Try: try, Queues: []supervise.Queue{e.Queue},
+	}, nil
 }
 
 // elect serves one term after another.

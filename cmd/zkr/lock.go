@@ -82,7 +82,7 @@ requires a single path.`,
 
 // mutexes returns the target for one or several mutexes.
 func mutexes(c *conn.Client, paths []string, kazoo bool) (*supervise.Target, error) {
-	all := make([]*mutex.Mutex, len(paths))
+	all, queues := make([]*mutex.Mutex, len(paths)), make([]supervise.Queue, len(paths))
 	for i, path := range paths {
 		options := []mutex.Option{mutex.WithReentrance(), mutex.WithTracerName(metricsName(path))}
 		if kazoo {
@@ -92,6 +92,7 @@ func mutexes(c *conn.Client, paths []string, kazoo bool) (*supervise.Target, err
 		if all[i], err = mutex.New(c, path, options...); err != nil {
 			return nil, err
 		}
+		queues[i] = all[i].Queue
 	}
 	lock := func(ctx context.Context) (*supervise.Grant, error) { return lockAll(ctx, all) }
 	try := func(ctx context.Context) (*supervise.Grant, error) { return tryAll(ctx, all) }
@@ -99,7 +100,7 @@ func mutexes(c *conn.Client, paths []string, kazoo bool) (*supervise.Target, err
 		lock = func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(first.Lock(ctx)) }
 		try = func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(first.TryLock(ctx)) }
 	}
-	return &supervise.Target{Kind: "mutex", Paths: paths, Lock: lock, Try: try, Queue: all[0].Queue}, nil
+	return &supervise.Target{Kind: "mutex", Paths: paths, Lock: lock, Try: try, Queues: queues}, nil
 }
 
 func lockAll(ctx context.Context, mutexes []*mutex.Mutex) (*supervise.Grant, error) {

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"path"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/layout"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 )
 
@@ -46,13 +49,23 @@ func newRWLock(
 		if err != nil {
 			return nil, err
 		}
-		return &supervise.Target{
-			Kind:  kind,
-			Lock:  func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(lock(l, ctx)) },
-			Try:   func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(try(l, ctx)) },
-			Queue: func(ctx context.Context) ([]zkrecipes.Participant, error) { return participants(l.Queue(ctx)) },
-		}, nil
+		queue := func(ctx context.Context) ([]zkrecipes.Participant, error) { return participants(l.Queue(ctx)) }
+		t := &supervise.Target{
+			Kind:   kind,
+			Lock:   func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(lock(l, ctx)) },
+			Try:    func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(try(l, ctx)) },
+			Queues: []supervise.Queue{queue},
+		}
+		if kind == "read" { // readers do not block each other
+			t.Blocks = func(ahead []zkrecipes.Participant) bool { return slices.ContainsFunc(ahead, writes) }
+		}
+		return t, nil
 	})
+}
+
+func writes(p zkrecipes.Participant) bool {
+	c, _ := layout.Parse(path.Base(p.Path))
+	return c.Writes()
 }
 
 func participants(queue []rwlock.Contender, err error) ([]zkrecipes.Participant, error) {

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"path"
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/layout"
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
 )
 
@@ -39,7 +42,10 @@ func newSem(a *app) *cobra.Command {
 			Try: func(ctx context.Context) (*supervise.Grant, error) {
 				return supervise.Single(s.TryAcquire(ctx, permits))
 			},
-			Queue: s.Queue,
+			Queues: []supervise.Queue{s.Queue},
+			Blocks: func(ahead []zkrecipes.Participant) bool { // a limit in a node may be raised
+				return node == "" && leases(ahead)+permits > limit
+			},
 		}, nil
 	})
 	cmd.PreRunE = func(*cobra.Command, []string) error {
@@ -56,4 +62,14 @@ func newSem(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&node, "limit-node", "",
 		"`path` of a node with the limit, which all callers follow; if missing, it is created with --limit")
 	return cmd
+}
+
+// leases returns how many of the contenders for a semaphore are leases. The others wait for theirs.
+func leases(contenders []zkrecipes.Participant) (n int) {
+	for _, c := range contenders {
+		if _, waits := layout.Parse(path.Base(c.Path), layout.Lock, layout.KazooLock); !waits {
+			n++
+		}
+	}
+	return n
 }

@@ -26,7 +26,18 @@ func TestLock_BelowItselfIsToldAtOnce(t *testing.T) {
 			"was started by the one that holds /n, and would wait for it forever: run the inner program "+
 				"without zkr, or limit the wait with --wait")
 	}
-	ends(t, exit.Usage, srv.Addr(), "lock", "--max-run=1m", "/n", "--shell", `"$ZKR" lock /n -- true`)
+	for _, args := range [][]string{
+		{"lock", "--max-run=1m", "/n", "--shell", `"$ZKR" lock /n -- true`},
+		{"lock", "/n", "--shell", `"$ZKR" lock /m --path /n -- true`},
+		{"wlock", "/r", "--shell", `"$ZKR" rlock /r -- true`},
+		{"rlock", "/r", "--shell", `"$ZKR" wlock /r -- true`},
+		{"sem", "/s", "--shell", `"$ZKR" sem /s -- true`},
+		{"sem", "-n=3", "/s", "--shell", `"$ZKR" sem -n 3 /s -- "$ZKR" sem -n 3 -k 2 /s -- true`},
+	} {
+		_, errs := ends(t, exit.Usage, srv.Addr(), args...)
+		assert.Contains(t, errs, "would wait for it forever", "%q", args)
+	}
+	ends(t, 0, srv.Addr(), "sem", "-n=3", "/s", "--shell", `"$ZKR" sem -n 3 -k 2 /s -- true`)
 	ends(t, exit.Busy, srv.Addr(), "lock", "/n", "--shell", `"$ZKR" lock --wait=0.5 /n -- true`)
 	ends(t, 0, srv.Addr(), "rlock", "/r", "--shell", `"$ZKR" rlock /r -- "$ZKR" lock /other -- true`)
 }

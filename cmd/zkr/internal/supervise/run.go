@@ -277,38 +277,51 @@ func (r *Runner) busy(t *Target, err error) error {
 	return err
 }
 
+// ahead returns the path that this zkr waits for and the contenders that are ahead of it there, as far as it can find
+// out.
+func (r *Runner) ahead(ctx context.Context, t *Target) (path string, ahead []zkrecipes.Participant) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	session, err := r.client.Session(ctx)
+	if err != nil {
+		return "", nil
+	}
+	for i, list := range t.Queues {
+		queue, err := list(ctx)
+		if err != nil {
+			return "", nil
+		}
+		own := slices.IndexFunc(queue, func(p zkrecipes.Participant) bool { return p.Session == session.ID() })
+		if own > 0 {
+			return t.Paths[i], queue[:own]
+		}
+	}
+	return "", nil
+}
+
 // tellQueue reports how many contenders are ahead of this one, and which of them holds the lock. It reports no place,
 // because status counts places from the first waiter. It returns an error if the wait would never end, because this zkr
 // runs below the one that it waits for.
 func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	queue, err := t.Queue(ctx)
-	if err != nil || len(queue) == 0 {
+	path, ahead := r.ahead(ctx, t)
+	if len(ahead) == 0 {
 		return nil // the next check may show more
 	}
-	session, err := r.client.Session(ctx)
-	if err != nil {
-		return nil // as above
-	}
-	own := slices.IndexFunc(queue, func(p zkrecipes.Participant) bool { return p.Session == session.ID() })
-	if own < 1 {
-		return nil
-	}
 	outer := strings.Fields(os.Getenv(outer))
-	for _, p := range queue[:own] {
-		if r.options.Wait < 0 && t.excludes() && slices.Contains(outer, fmt.Sprintf("0x%x", uint64(p.Session))) {
-			return exit.Usagef("this zkr was started by the one that holds %s, and would wait for it forever: "+
-				"run the inner program without zkr, or limit the wait with --wait", t.Paths[0])
-		}
+	first := ahead[0]
+	above := slices.DeleteFunc(slices.Clone(ahead), func(p zkrecipes.Participant) bool {
+		return !slices.Contains(outer, fmt.Sprintf("0x%x", uint64(p.Session)))
+	})
+	if r.options.Wait < 0 && t.blocked(above) {
+		return exit.Usagef("this zkr was started by the one that holds %s, and would wait for it forever: "+
+			"run the inner program without zkr, or limit the wait with --wait", path)
 	}
-	first := queue[0]
 	since := first.Since.UTC().Format(time.RFC3339)
 	r.events.say(slog.LevelInfo, "waiting", fields{
-		"path": t.Paths[0], "position": own + 1, "ahead": own, "holder": survey.NameOf(first),
+		"path": path, "position": len(ahead) + 1, "ahead": len(ahead), "holder": survey.NameOf(first),
 		"holder_token": first.Token.String(),
 		"holder_since": since,
-	}, "waiting for %s with %d ahead: held by %s since %s", t.Paths[0], own, survey.Printable(survey.NameOf(first)), since)
+	}, "waiting for %s with %d ahead: held by %s since %s", path, len(ahead), survey.Printable(survey.NameOf(first)), since)
 	return nil
 }
 

@@ -17,12 +17,19 @@ type Target struct {
 	Kind      string // mutex, read, write, permit, leader or shard
 	Paths     []string
 	Lock, Try func(ctx context.Context) (*Grant, error)
-	Queue     func(ctx context.Context) ([]zkrecipes.Participant, error) // of the first path
-	Once      *Once                                                      // nil without --once
-	Job       *runs.Job                                                  // nil if there is nothing to report
-	Program   *Program                                                   // nil means the program of the runner
-	Health    *health.Probe                                              // nil if the program is not checked
+	Queues    []Queue       // of each path
+	Once      *Once         // nil without --once
+	Job       *runs.Job     // nil if there is nothing to report
+	Program   *Program      // nil means the program of the runner
+	Health    *health.Probe // nil if the program is not checked
+
+	// Blocks reports whether contenders ahead that will not leave are certain to keep the lock from this one. nil means
+	// that a single one is.
+	Blocks func(ahead []zkrecipes.Participant) bool
 }
+
+// Queue lists the contenders for a lock, in order.
+type Queue func(ctx context.Context) ([]zkrecipes.Participant, error)
 
 // Program is one of several programs that a zkr runs concurrently.
 type Program struct {
@@ -32,8 +39,10 @@ type Program struct {
 	Tell    map[string]any   // additional keys of its events
 }
 
-// excludes reports whether every contender ahead is an obstacle, which is not true for readers and permits.
-func (t *Target) excludes() bool { return t.Kind != "read" && t.Kind != "permit" }
+// blocked reports whether the wait would never end because of contenders ahead that will not leave.
+func (t *Target) blocked(ahead []zkrecipes.Participant) bool {
+	return len(ahead) > 0 && (t.Blocks == nil || t.Blocks(ahead))
+}
 
 // steps returns the log level for the steps of a term. Those of a leader are newsworthy, those of a lock are routine.
 func (t *Target) steps() slog.Level {
