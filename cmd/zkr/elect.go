@@ -150,7 +150,8 @@ func candidacy(c *conn.Client, path string, layout layoutFlags) (*supervise.Targ
 		}
 		return supervise.Single(term.Hold, nil)
 	}
-	// An election has no call that tries without waiting, so the list of candidates decides.
+	// An election has no call that tries without waiting, so the list of candidates decides. If another candidate joins in
+	// the meantime, the runner ends ctx.
 	try := func(ctx context.Context) (*supervise.Grant, error) {
 		switch candidates, err := e.Queue(ctx); {
 		case err != nil:
@@ -158,9 +159,6 @@ func candidacy(c *conn.Client, path string, layout layoutFlags) (*supervise.Targ
 		case len(candidates) > 0:
 			return nil, &zkrecipes.BusyError{Path: path, Holder: candidates[0], Queue: len(candidates)}
 		}
-		// Another candidate may have joined in the meantime.
-		ctx, cancel := context.WithTimeoutCause(ctx, time.Second, supervise.ErrWaited)
-		defer cancel()
 		return campaign(ctx)
 	}
 	return &supervise.Target{

@@ -59,7 +59,6 @@ func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 		{"held by no lock", []string{"held"}, exit.Usage},
 		{"held when the file has gone", []string{"held", "--state", "/no/such/file"}, exit.CannotTell},
 		{"busy, no time to wait", []string{"lock", "--wait", "0", "/held", "--", "true"}, exit.Busy},
-		{"busy, waited", []string{"lock", "-w", "0.1", "/held", "--", "true"}, exit.Busy},
 		{"busy, own status", []string{"lock", "--try", "-E", "3", "/held", "--", "true"}, 3},
 		{"one of several is busy", []string{"lock", "--try", "--path", "/p", "--path", "/held", "--", "true"}, exit.Busy},
 		{"free again after that", []string{"lock", "--try", "/p", "--", "true"}, 0},
@@ -87,7 +86,6 @@ func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 		{"no leader", []string{"leader", "/e"}, 1},
 		{"there is a leader", []string{"leader", "--layout=selector", "/held"}, 0},
 		{"bad layout", []string{"leader", "--layout=such", "/held"}, exit.Usage},
-		{"wait in vain", []string{"wait", "--wait=0.1", "/held"}, exit.Busy},
 		{"check a holder", []string{"check", "--path", "/held", "--token", token}, 0},
 		{"check one that has gone", []string{"check", "--path", "/held", "--token", "1"}, exit.Lost},
 		{"check where there is no lock", []string{"check", "--path", "/nowhere", "--token", "1"}, exit.Lost},
@@ -243,6 +241,38 @@ func TestExit_OwnStatus(t *testing.T) {
 		require.NoError(t, z.Start())
 		assert.Equal(t, c.want, z.status(t), z.err.String())
 	}
+}
+
+// TestExit_AWaitThatTimesOut: only a queue with another contender ahead shows that the lock is busy.
+func TestExit_AWaitThatTimesOut(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	locked(t, srv, "/held", "alice")
+	withLimit(t, "--wait", exit.Busy, []string{"alice"}, srv.Addr(), "lock", "/held", "--", "false")
+	withLimit(t, "--wait", 0, nil, srv.Addr(), "lock", "--busy-ok", "/held", "--", "false")
+	withLimit(t, "--wait", exit.Busy, nil, srv.Addr(), "wait", "/held")
+
+	never := make(chan struct{})
+	defer close(never)
+	srv.Intercept(zktest.Match{Path: "^/late", Times: -1}, zktest.DelayUntil(never))
+	for _, args := range [][]string{
+		{"lock", "--wait=0.5", "--busy-ok", "/late", "--", "false"},
+		{"elect", "--wait=0.5", "--busy-ok", "/late", "--", "false"},
+		{"sem", "--wait=0.5", "--busy-ok", "/late", "--", "false"},
+		{"wait", "--wait=0.5", "/late"},
+	} {
+		_, errs := ends(t, exit.Unreachable, srv.Addr(), args...)
+		assert.Contains(t, errs, "the wait timed out")
+	}
+
+	servers := address(t, srv, "cut off")
+	srv.Intercept(zktest.Match{From: zktest.Label("cut off"), Op: zktest.OpGetData, Path: "^/held/"},
+		zktest.Before(func(zktest.Request) { // the waiter watches the holder
+			srv.Refuse(zktest.Label("cut off"))
+			srv.Cut(zktest.Label("cut off"))
+		}))
+	_, errs := ends(t, exit.Unreachable, servers, "lock", "--wait=1", "--busy-ok", "/held", "--", "false")
+	assert.Contains(t, errs, "the wait timed out")
 }
 
 // TestRun_NobodyReadsItsMessages: zkr and its program survive the end of whatever read standard error or the events.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/names"
@@ -156,19 +157,23 @@ func ends(t *testing.T, want int, servers string, args ...string) (out, errs str
 	return out, errs
 }
 
-// withLimit runs zkr with increasing limits until its message contains all words, because a slow zkr may not know the
-// reason yet when a short limit ends. It returns the limit.
+// withLimit runs zkr with increasing limits until it exits with want and its message contains all words, because a slow
+// zkr may not have reached a server, or may not know the reason yet, when a short limit ends. It returns the limit.
 func withLimit(
 	t *testing.T, flag string, want int, words []string, servers string, args ...string,
 ) (limit time.Duration, out, errs string) {
 	t.Helper()
 	for limit = 200 * time.Millisecond; ; limit *= 2 {
-		out, errs = ends(t, want, servers,
+		var status int
+		status, out, errs = run(t, servers,
 			append(args[:1:1], append([]string{flag + "=" + limit.String()}, args[1:]...)...)...)
 		missing := slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(errs, word) })
-		if !missing || limit > 10*time.Second {
-			require.False(t, missing, "%q: want %q", errs, words)
+		switch {
+		case status == want && !missing:
 			return limit, out, errs
+		case status != want && status != exit.Unreachable || limit > 10*time.Second:
+			require.Equal(t, want, status, "%q: %s%s", args, out, errs)
+			require.False(t, missing, "%q: want %q", errs, words)
 		}
 	}
 }

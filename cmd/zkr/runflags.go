@@ -39,7 +39,8 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.try, "try", false, "do not wait for other holders, but exit with the busy status")
 	flags.VarP(&f.wait, "wait", "w",
-		"maximum time to wait before exiting with the busy status; 0 means --try; default: no limit")
+		"maximum time to wait before exiting with the busy status, or with 69 if no server has answered; 0 means --try; "+
+			"default: no limit")
 	flags.IntVarP(&f.busy, "busy-status", "E", exit.Busy, "exit `status` when another holder has the lock")
 	flags.BoolVar(&f.busyOK, "busy-ok", false, "exit with 0 when another holder has the lock")
 	flags.StringVar(&f.id, "id", "", "`name` of this holder as shown to others, followed by host/pid; default: host/pid")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,14 +48,16 @@ another caller may have the lock by the time wait returns.`,
 					client: client, log: a.log, path: args[0], most: most, leader: leader,
 					named: cmd.Flags().Changed("leader"), once: limit == 0,
 				}
-				if err := w.run(ctx); errors.Is(err, supervise.ErrWaited) {
-					a.log.Warn(fmt.Sprintf("%s: gave up after %v: %s; see zkr status %s",
-						w.path, time.Duration(limit), cmp.Or(w.seen, err.Error()), w.path))
-					return exit.With(exit.Busy, nil)
-				} else if err != nil {
+				err := w.run(ctx)
+				switch {
+				case !errors.Is(err, supervise.ErrWaited):
 					return err
+				case w.seen == "", !w.once && client.Status().State != zkrecipes.Connected:
+					return exit.With(exit.Unreachable, fmt.Errorf("%s: gave up after %v: %w", w.path, time.Duration(limit), err))
 				}
-				return nil
+				a.log.Warn(fmt.Sprintf("%s: gave up after %v: %s; see zkr status %s",
+					w.path, time.Duration(limit), w.seen, w.path))
+				return exit.With(exit.Busy, nil)
 			})
 		},
 	}

@@ -31,7 +31,7 @@ func TestWait_TellsWhatWasInTheWay(t *testing.T) {
 			append([]string{"wait"}, c.args...)...)
 		assert.Contains(t, errs, fmt.Sprintf("%s: gave up after %v%s", c.args[len(c.args)-1], limit, c.says))
 		assert.Empty(t, out)
-		_, _, errs = run(t, srv.Addr(), append([]string{"wait", "-q", "--wait=0.1"}, c.args...)...)
+		_, _, errs = withLimit(t, "--wait", exit.Busy, nil, srv.Addr(), append([]string{"wait", "-q"}, c.args...)...)
 		assert.Empty(t, errs)
 	}
 	x := inTerminal(t, command(t, srv.Addr(), "wait", "/held"))

@@ -228,6 +228,9 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) error {
 // ErrWaited is the cause of a context that limits a wait for other holders.
 var ErrWaited = errors.New("the wait timed out")
 
+// errBehind is the cause of a context that ends because others are ahead of a contender that does not wait for them.
+var errBehind = errors.New("others came first")
+
 // acquire waits for the lock, and reports which holder it waits for.
 func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
 	take := t.Lock
@@ -251,6 +254,10 @@ func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
 	}()
 	looks := time.NewTimer(250 * time.Millisecond) // by then, a free lock has been acquired
 	defer looks.Stop()
+	pause := time.Minute
+	if r.options.Try { // to give up soon
+		pause = time.Second
+	}
 	for {
 		select {
 		case got := <-results:
@@ -259,14 +266,19 @@ func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
 			if err := r.tellQueue(ctx, t); err != nil {
 				giveUp(err)
 			}
-			looks.Reset(time.Minute)
+			looks.Reset(pause)
 		}
 	}
 }
 
-// busy attaches exit statuses to the errors of an acquisition.
+// busy attaches exit statuses to the errors of an acquisition. A wait that ended without a connection, or before the
+// queue showed that others were ahead, does not prove that another has the lock.
 func (r *Runner) busy(t *Target, err error) error {
-	if errors.Is(err, zkrecipes.ErrLocked) || errors.Is(err, ErrWaited) {
+	timedOut := errors.Is(err, ErrWaited)
+	if timedOut && (!t.behind(err) || r.client.Status().State != zkrecipes.Connected) {
+		return exit.With(exit.Unreachable, err)
+	}
+	if timedOut || errors.Is(err, zkrecipes.ErrLocked) || errors.Is(err, errBehind) {
 		level := slog.LevelInfo
 		if r.options.Busy != 0 { // cron mails it
 			level = slog.LevelWarn
@@ -301,13 +313,16 @@ func (r *Runner) ahead(ctx context.Context, t *Target) (path string, ahead []zkr
 
 // tellQueue reports how many contenders are ahead of this one, and which of them holds the lock. It reports no place,
 // because status counts places from the first waiter. It returns an error if the wait would never end, because this zkr
-// runs below the one that it waits for.
+// runs below the one that it waits for, or if zkr is not to wait: an election has no call that tries without waiting.
 func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
 	path, ahead := r.ahead(ctx, t)
 	if len(ahead) == 0 {
 		return nil // the next check may show more
 	}
 	outer := strings.Fields(os.Getenv(outer))
+	if r.options.Try && t.blocked(ahead) {
+		return errBehind
+	}
 	first := ahead[0]
 	above := slices.DeleteFunc(slices.Clone(ahead), func(p zkrecipes.Participant) bool {
 		return !slices.Contains(outer, fmt.Sprintf("0x%x", uint64(p.Session)))

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"time"
@@ -44,6 +45,13 @@ func (t *Target) blocked(ahead []zkrecipes.Participant) bool {
 	return len(ahead) > 0 && (t.Blocks == nil || t.Blocks(ahead))
 }
 
+// behind reports whether err shows that a wait timed out while others had the lock. The first in the queue of a
+// semaphore waits too, for permits that others have or that a limit of 0 withholds.
+func (t *Target) behind(err error) bool {
+	var waited *zkrecipes.WaitError
+	return errors.As(err, &waited) && (waited.Position > 1 || waited.Position == 1 && t.Kind == permit)
+}
+
 // steps returns the log level for the steps of a term. Those of a leader are newsworthy, those of a lock are routine.
 func (t *Target) steps() slog.Level {
 	if t.Kind == leader || t.Program != nil {
@@ -60,7 +68,11 @@ func (t *Target) word(ofLock, ofLeader string) string {
 	return ofLock
 }
 
-const leader = "leader"
+// Kinds of targets that differ from the others.
+const (
+	leader = "leader"
+	permit = "permit"
+)
 
 // Grant is what a verb was granted: a hold, or the holds on several paths combined.
 type Grant struct {
