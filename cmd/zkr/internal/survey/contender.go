@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -62,6 +63,9 @@ var (
 
 // NamesKazooLease reports whether a node may be a lease that kazoo itself has created.
 func NamesKazooLease(name string) bool { return leaseName.MatchString(name) }
+
+// ofLock reports whether the contender is one of a lock or an election.
+func (c *Contender) ofLock() bool { return slices.Contains(ofLocks, c.named.Kind) }
 
 func compare(a, b *Contender) int { return layout.Compare(a.named, b.named) }
 

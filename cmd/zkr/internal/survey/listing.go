@@ -36,10 +36,13 @@ func (l listing) isSemaphore(path string) bool {
 		l.has(join(path, layout.Door), layout.Lock)
 }
 
-// isKazooSemaphore reports whether path is a semaphore in kazoo's layout.
+// ofLocks are the kinds of contenders that have their recipe's path as their parent, unless it is a semaphore.
+var ofLocks = []string{layout.Lock, layout.Latch, layout.Read, layout.Write, layout.KazooLock, layout.KazooRead}
+
+// isKazooSemaphore reports whether path is a semaphore in kazoo's layout. Its door remains when it is no longer used.
 func (l listing) isKazooSemaphore(path string) bool {
 	_, door := l[path+layout.KazooDoor]
-	return door && !l.has(path, layout.Lock, layout.Latch, layout.Read, layout.Write, layout.KazooLock, layout.KazooRead)
+	return door && (!l.has(path, ofLocks...) || l.has(path, layout.Lease) || slices.ContainsFunc(l[path], NamesKazooLease))
 }
 
 // isQueue reports whether path is a queue, and not part of one.
@@ -63,44 +66,58 @@ func isContender(name string) bool {
 
 // part is what one node contributes to a queue.
 type part struct {
-	queue   *Queue
-	waiting bool // its contenders have no permit yet
-	node    string
-	list    []*Contender
+	queue *Queue
+	role  role
+	node  string
+	list  []*Contender
 }
 
-// parts returns what the nodes of a queue contribute to it, and recognizes a semaphore. hasLimit reports whether the
+// role is what the contenders of a part are.
+type role int
+
+const (
+	lease  role = iota // a permit, or any contender of a queue that is not a semaphore
+	waiter             // for permits
+	other              // of a lock or an election that shares the path with a semaphore
+)
+
+// parts returns what the nodes of a queue contribute to it, and recognizes semaphores. hasLimit reports whether the
 // node at its path holds the limit.
 func (l listing) parts(q *Queue) (all []*part, hasLimit bool) {
-	all = []*part{{queue: q, node: q.Path}}
-	switch {
-	case l.isSemaphore(q.Path):
-		q.Kind = "semaphore"
-		all = []*part{
-			{queue: q, node: join(q.Path, layout.Leases)},
-			{queue: q, node: join(q.Path, layout.Door), waiting: true},
-		}
-	case l.isKazooSemaphore(q.Path):
-		q.Kind, hasLimit = "semaphore", true
-		all = append(all, &part{queue: q, node: q.Path + layout.KazooDoor, waiting: true})
+	own, kazoos := l.isSemaphore(q.Path), l.isKazooSemaphore(q.Path)
+	if !own && !kazoos {
+		return []*part{{queue: q, node: q.Path, list: l.contenders(q.Path, false)}}, false
 	}
-	for _, p := range all {
-		p.list = l.contenders(p.node, q.Kind == "semaphore" && !p.waiting)
+	q.Kind = "semaphore"
+	add := func(r role, node string) {
+		p := &part{queue: q, role: r, node: node, list: l.contenders(node, r == lease)}
 		for _, c := range p.list {
-			if q.Kind == "semaphore" && c.named.Kind != "" {
+			if c.named.Kind != "" {
 				c.Mode = "permit" // that it has or waits for
 			}
 		}
+		all = append(all, p)
 	}
-	return all, hasLimit
+	if own {
+		add(lease, join(q.Path, layout.Leases))
+		add(waiter, join(q.Path, layout.Door))
+	}
+	if kazoos {
+		add(lease, q.Path)
+		add(waiter, q.Path+layout.KazooDoor)
+	}
+	others := slices.DeleteFunc(l.contenders(q.Path, false), func(c *Contender) bool { return !c.ofLock() })
+	return append(all, &part{queue: q, role: other, node: q.Path, list: others}), kazoos && !own && len(others) == 0
 }
 
-// contenders returns the children of path that are contenders or look like them.
+// contenders returns the children of path that are contenders or look like them. With permits, these are leases.
 func (l listing) contenders(path string, permits bool) []*Contender {
 	var list []*Contender
 	for _, name := range l[path] {
 		named, ok := layout.Parse(name)
 		switch {
+		case ok && permits && slices.Contains(ofLocks, named.Kind):
+			continue
 		case ok:
 		case permits && NamesKazooLease(name): // of the kind that Parse returns
 		case layout.LooksSequential(name):

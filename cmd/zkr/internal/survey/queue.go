@@ -52,11 +52,12 @@ var Verdicts = []string{Mixed, Foreign, Ghost, Exhausted, Stuck, Revoke, Held, F
 // Contenders returns holders, waiters and foreign nodes.
 func (q *Queue) Contenders() []*Contender { return slices.Concat(q.Holders, q.Waiters, q.Foreign) }
 
-// arrange determines holders and waiters.
-func (q *Queue) arrange(holding, waiting []*Contender) {
-	slices.SortFunc(holding, compare)
-	slices.SortFunc(waiting, compare)
-	q.name(holding, waiting)
+// arrange determines holders and waiters, from contenders by their roles.
+func (q *Queue) arrange(holding, waiting, beside []*Contender) {
+	for _, list := range [][]*Contender{holding, waiting, beside} {
+		slices.SortFunc(list, compare)
+	}
+	q.name(holding, waiting, beside)
 	defer func() { // scripts expect [], not null
 		q.Holders, q.Waiters = append([]*Contender{}, q.Holders...), append([]*Contender{}, q.Waiters...)
 	}()
@@ -71,6 +72,8 @@ func (q *Queue) arrange(holding, waiting []*Contender) {
 			c.Behind = waiting[i-1].Node
 		}
 	}
+	holders, waiters := grant(beside)
+	q.Holders, q.Waiters = slices.Concat(q.Holders, holders), slices.Concat(q.Waiters, waiters)
 }
 
 // ungranted removes the newest leases from the holders if the first waiter has created them. A waiter of Curator's
@@ -95,10 +98,16 @@ func ungranted(holding, waiting []*Contender) (holders, waiters []*Contender) {
 }
 
 // name derives what the queue is from the kinds of its contenders.
-func (q *Queue) name(holding, waiting []*Contender) {
+func (q *Queue) name(holding, waiting, beside []*Contender) {
 	found, libraries := map[string]bool{}, map[string]bool{}
-	for _, c := range slices.Concat(holding, waiting) {
+	inside, outside := false, false // parts of a semaphore below the path, as in Curator's layout, or not
+	for _, c := range slices.Concat(holding, waiting, beside) {
 		found[c.named.Kind], libraries[c.Library] = true, true
+	}
+	for _, c := range slices.Concat(holding, waiting) {
+		at := parent(c.Node)
+		below := at == join(q.Path, layout.Leases) || at == join(q.Path, layout.Door)
+		inside, outside = inside || below, outside || !below
 	}
 	switch {
 	case q.Kind != "":
@@ -135,7 +144,7 @@ func (q *Queue) name(holding, waiting []*Contender) {
 			groups++
 		}
 	}
-	if groups > 1 && q.Kind != "semaphore" {
+	if q.Kind == "semaphore" && (len(beside) > 0 || inside && outside) || q.Kind != "semaphore" && groups > 1 {
 		q.find(Mixed, "",
 			"contenders of several recipes share the path but do not exclude each other: each recipe needs its own path")
 	}

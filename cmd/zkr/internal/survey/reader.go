@@ -206,7 +206,10 @@ func (r *Reader) queues(
 	if err := each(ctx, nodes, func(c *Contender) error { return r.read(ctx, c, skip) }); err != nil {
 		return nil, err
 	}
-	holding, waiting := map[*Queue][]*Contender{}, map[*Queue][]*Contender{}
+	sorted := map[*Queue]*[other + 1][]*Contender{} // by role
+	for _, q := range queues {
+		sorted[q] = new([other + 1][]*Contender)
+	}
 	for _, p := range parts {
 		for _, c := range p.list {
 			switch {
@@ -215,16 +218,14 @@ func (r *Reader) queues(
 			case c.Node == "": // it has left
 			case c.named.Kind == "":
 				p.queue.Foreign = append(p.queue.Foreign, c)
-			case p.waiting:
-				waiting[p.queue] = append(waiting[p.queue], c)
 			default:
-				holding[p.queue] = append(holding[p.queue], c)
+				sorted[p.queue][p.role] = append(sorted[p.queue][p.role], c)
 			}
 		}
 	}
 	now := time.Now()
 	for _, q := range queues {
-		q.arrange(holding[q], waiting[q])
+		q.arrange(sorted[q][lease], sorted[q][waiter], sorted[q][other])
 		q.judge(now, r.Stuck)
 	}
 	return queues, nil

@@ -171,6 +171,35 @@ func TestLayouts(t *testing.T) {
 			node(t, one, "/q/"+guid+"latch-", "one")
 			node(t, two, "/q/"+guid+"lock-", "two")
 		}, "election curator | mixed | leader one | mutex two"},
+		{"a lock and a semaphore", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
+			a, err := semaphore.New(one, "/q", 1)
+			require.NoError(t, err)
+			_, err = a.Acquire(t.Context(), 1)
+			require.NoError(t, err)
+			node(t, two, "/q/"+guid+"lock-", "two")
+			node(t, two, "/q/"+guid+"lock-", "three")
+		}, "semaphore curator | mixed | permit one/1, mutex two | mutex three"},
+		{"a lock and a semaphore of kazoo", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
+			a, err := semaphore.New(one, "/q", 1, semaphore.WithKazoo())
+			require.NoError(t, err)
+			_, err = a.Acquire(t.Context(), 1)
+			require.NoError(t, err)
+			node(t, two, "/q/"+hex+"__lock__", "two")
+			node(t, two, "/q-__lock__/"+hex+"__lock__", "three")
+		}, "semaphore curator+kazoo | mixed | permit one/1, mutex two | permit three"},
+		{"two semaphores", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
+			a, err := semaphore.New(one, "/q", 1)
+			require.NoError(t, err)
+			_, err = a.Acquire(t.Context(), 1)
+			require.NoError(t, err)
+			_, err = two.Create(t.Context(), "/q/"+hex, []byte("two"), zk.FlagEphemeral)
+			require.NoError(t, err)
+			node(t, one, "/q-__lock__/"+hex+"__lock__", "three")
+		}, "semaphore curator+kazoo | mixed | permit two, permit one/1 | permit three"},
+		{"a lock where a semaphore of kazoo was", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
+			require.NoError(t, one.CreateAll(t.Context(), "/q-__lock__", nil))
+			node(t, two, "/q/"+hex+"__lock__", "two")
+		}, "mutex kazoo | held | mutex two | "},
 		{"foreign", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
 			node(t, one, "/q/n_", "one")
 			node(t, two, "/q/"+guid+"lock-", "two")
@@ -250,7 +279,7 @@ func TestJSON(t *testing.T) {
 	}
 	q := &Queue{Path: "/q", AsOf: at, Findings: []Finding{}, Exists: true}
 	q.arrange([]*Contender{contender("/q/b-lock-0000000002", "web2/43"), contender("/q/a-lock-0000000001", "web1/42")},
-		nil)
+		nil, nil)
 	q.judge(at.Add(time.Minute), 0)
 	got, err := json.MarshalIndent(q, "", "  ")
 	require.NoError(t, err)
