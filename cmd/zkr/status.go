@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"text/tabwriter"
 	"time"
@@ -98,7 +99,28 @@ type snapshot struct {
 	Forbidden []string `json:"forbidden,omitempty"`
 }
 
+// longestPause bounds the pause between two views with --watch, unless --interval is longer.
+const longestPause = 5 * time.Minute
+
+// tellOutages reports each loss of the connection, after which the last view may be old, until ctx ends.
+func (a *app) tellOutages(ctx context.Context, client *conn.Client) {
+	connected := true
+	for state := range client.States(ctx) {
+		if connected && state != zkrecipes.Connected {
+			a.log.Warn("no connection: the last view may be old")
+		}
+		connected = state == zkrecipes.Connected
+	}
+}
+
 func (a *app) status(ctx context.Context, client *conn.Client, paths []string, flags statusFlags) error {
+	if flags.watch {
+		watching, stop := context.WithCancel(ctx)
+		var telling sync.WaitGroup
+		defer telling.Wait()
+		defer stop()
+		telling.Go(func() { a.tellOutages(watching, client) })
+	}
 	ages := flags.stuck > 0 || a.output.format == "table"
 	var compared time.Time
 	for {
@@ -108,7 +130,7 @@ func (a *app) status(ctx context.Context, client *conn.Client, paths []string, f
 				flags.ahead = clock.Certain()
 			}
 		}
-		start, before := time.Now(), flags.sent.Load()
+		before := flags.sent.Load()
 		view, err := look(ctx, client, paths, flags)
 		if err != nil {
 			return err
@@ -126,8 +148,9 @@ func (a *app) status(ctx context.Context, client *conn.Client, paths []string, f
 			}
 			return nil
 		}
-		// Reading a large subtree takes at most a tenth of the time, so that the servers stay available to others.
-		pause := time.NewTimer(max(time.Duration(flags.interval), 9*time.Since(start)))
+		// Reading a large subtree takes at most a tenth of the time, so that the servers stay available to others. An outage
+		// in the middle of it does not count beyond the longest pause.
+		pause := time.NewTimer(max(time.Duration(flags.interval), min(9*time.Since(view.AsOf), longestPause)))
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
@@ -156,7 +179,7 @@ func (a *app) tellNothing(paths []string, flags statusFlags) error {
 // look reads the queues at or below paths.
 func look(ctx context.Context, client *conn.Client, paths []string, flags statusFlags) (snapshot, error) {
 	reader := &survey.Reader{Client: client, Stuck: time.Duration(flags.stuck), SkipForbidden: true, Ahead: flags.ahead}
-	view := snapshot{AsOf: time.Now(), Queues: []*survey.Queue{}}
+	view := snapshot{Queues: []*survey.Queue{}}
 	for _, path := range paths {
 		if flags.recursive {
 			queues, err := reader.Below(ctx, path)
@@ -172,7 +195,7 @@ func look(ctx context.Context, client *conn.Client, paths []string, flags status
 		}
 		view.Queues = append(view.Queues, queue)
 	}
-	view.Forbidden = reader.Forbidden()
+	view.AsOf, view.Forbidden = reader.AsOf(), reader.Forbidden()
 	if flags.stuck > 0 {
 		view.Queues = slices.DeleteFunc(view.Queues, func(q *survey.Queue) bool { return !q.Has(survey.Stuck) })
 		return view, nil

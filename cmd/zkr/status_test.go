@@ -154,3 +154,32 @@ func TestStatus_Watch(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 143, z.status(t), z.err.String())
 }
+
+// TestStatus_AsOf: a view is as recent as the first answer of the servers, not as the request.
+func TestStatus_AsOf(t *testing.T) {
+	srv := zktest.Run(t)
+	answer := make(chan struct{})
+	asked := srv.Intercept(zktest.Match{Op: zktest.OpSync, Path: "^/q$"}, zktest.DelayUntil(answer))
+	z := begin(t, srv.Addr(), "status", "-o=json", "/q")
+	eventually(t, "asked", func() bool { return asked.Hits() > 0 })
+	answered := time.Now()
+	close(answer)
+	require.Zero(t, z.status(t), z.err.String())
+	var view snapshot
+	require.NoError(t, json.Unmarshal([]byte(z.out.String()), &view))
+	require.False(t, view.AsOf.Before(answered.Round(0)), "%v before %v", view.AsOf, answered)
+}
+
+// TestStatus_WatchWithoutAConnection reports that the view may be old, and refreshes it afterwards.
+func TestStatus_WatchWithoutAConnection(t *testing.T) {
+	srv := zktest.Run(t)
+	z := begin(t, address(t, srv, "watching"), "status", "--watch", "--interval=0.01", "-o=value", "/q")
+	eventually(t, "a view", func() bool { return strings.Contains(z.out.String(), "free") })
+	srv.Refuse(zktest.Label("watching"))
+	srv.Cut(zktest.Label("watching"))
+	eventually(t, "told", func() bool { return strings.Contains(z.err.String(), "the last view may be old") })
+	nodes(t, srv, "web/1", "/q", "/q/lock-0000000001")
+	srv.Accept(zktest.Label("watching"))
+	eventually(t, "a new view", func() bool { return strings.HasSuffix(z.out.String(), "ghost\n") })
+	require.Equal(t, 143, z.after(t, syscall.SIGTERM), z.err.String())
+}

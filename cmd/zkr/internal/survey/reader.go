@@ -41,6 +41,23 @@ type Reader struct {
 	mu        sync.Mutex
 	forbidden []string
 	shards    []string
+	asOf      time.Time
+}
+
+// AsOf returns the time of which everything that was read is at least as recent: when the first answer arrived, however
+// long that took.
+func (r *Reader) AsOf() time.Time { return r.asOf }
+
+// sync makes what follows at least as recent as the time that it returns.
+func (r *Reader) sync(ctx context.Context, path string) (time.Time, error) {
+	if err := r.Client.Sync(ctx, path); err != nil {
+		return time.Time{}, err
+	}
+	now := time.Now()
+	if r.asOf.IsZero() {
+		r.asOf = now
+	}
+	return now, nil
 }
 
 // Forbidden returns the nodes that were left out, sorted.
@@ -80,10 +97,10 @@ func (r *Reader) skips(skip bool, path string, err error) bool {
 
 // Path reads the queue at a path. A path without a node is a free lock.
 func (r *Reader) Path(ctx context.Context, path string) (*Queue, error) {
-	if err := r.Client.Sync(ctx, path); err != nil {
+	asOf, err := r.sync(ctx, path)
+	if err != nil {
 		return nil, err
 	}
-	asOf := time.Now()
 	tree, err := r.around(ctx, path)
 	if err != nil {
 		return nil, err
@@ -100,10 +117,10 @@ func (r *Reader) Path(ctx context.Context, path string) (*Queue, error) {
 // purpose, so free locks are left out. With SkipForbidden, a queue with an unreadable contender is left out entirely,
 // because nothing certain is known about it.
 func (r *Reader) Below(ctx context.Context, root string) ([]*Queue, error) {
-	if err := r.Client.Sync(ctx, root); err != nil {
+	asOf, err := r.sync(ctx, root)
+	if err != nil {
 		return nil, err
 	}
-	asOf := time.Now()
 	tree, err := r.walk(ctx, root)
 	if err != nil {
 		return nil, err
