@@ -243,6 +243,9 @@ func readEnv(cmd *cobra.Command) error {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		name := envName(f)
 		value, set := os.LookupEnv(name)
+		if name == "ZKR_ID" && os.Getenv("ZKR_DEPTH") != "" {
+			return // an outer zkr has set its own name
+		}
 		other := contradicted(cmd.Flags(), f.Name)
 		if name == "" || !set || f.Changed || other != nil && typed[other.Name] {
 			return

@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -302,4 +303,14 @@ func TestRun_NobodyReadsItsMessages(t *testing.T) {
 		return err == nil
 	})
 	assert.Zero(t, z.after(t, syscall.SIGTERM))
+}
+
+// TestEnvironment_TheNameOfAnOuterZkr is none for a zkr below it.
+func TestEnvironment_TheNameOfAnOuterZkr(t *testing.T) {
+	srv := zktest.Run(t)
+	out, _ := ends(t, 0, srv.Addr(), "elect", "--id=outer", "/l", "--shell",
+		`"$ZKR" register --port=80 --check=none srv -- true && "$ZKR" lock /p --shell 'echo "$ZKR_ID"'`)
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	assert.Regexp(t, "^"+regexp.QuoteMeta(host)+`/\d+\n$`, out)
 }

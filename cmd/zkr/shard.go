@@ -139,9 +139,6 @@ func (s *shardFlags) options(path string) []shard.Option {
 		shard.WithSettle(time.Duration(s.settle), 10*time.Duration(s.settle)),
 		shard.WithReturnGrace(time.Duration(s.returnGrace)),
 	}
-	if os.Getenv("ZKR_DEPTH") != "" && s.member == os.Getenv("ZKR_ID") {
-		s.member = "" // an outer zkr set its own name
-	}
 	if s.member != "" {
 		options = append(options, shard.WithID(s.member))
 	}
