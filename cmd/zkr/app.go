@@ -167,6 +167,9 @@ Examples:
 	if a.output.own == nil { // flag parsing stopped early
 		a.output.own = ownStatus(args)
 	}
+	if a.output.log == "auto" { // as above
+		a.output.log = cmp.Or(typedFlag(args, "log"), os.Getenv("ZKR_LOG"))
+	}
 	if own, mapped := a.output.own[code]; mapped && code != 0 && !exit.IsProgram(err) {
 		code = own
 	}
@@ -178,9 +181,6 @@ Examples:
 
 // sayLast prints the final message, as JSON if the log is JSON: such a log contains only JSON lines.
 func (a *app) sayLast(code int, message string) {
-	if a.output.log == "auto" && os.Getenv("ZKR_LOG") == "json" { // flag parsing stopped early
-		a.output.log = "json"
-	}
 	if a.output.log == "json" {
 		if log, err := a.output.logger(a.err); err == nil {
 			log.Error(message, "status", code)

@@ -55,7 +55,7 @@ required.`,
 	}
 	cmd.Flags().Int64Var(&flags.token, "token", 0, "`token` of the contender")
 	cmd.Flags().StringVar(&flags.reason, "reason", "", "`text` to log")
-	cmd.Flags().BoolVarP(&flags.yes, "yes", "y", false, "do not ask for confirmation")
+	cmd.Flags().BoolVarP(&flags.yes, "yes", "y", false, "delete without showing the contender and asking; the log describes it")
 	cmd.Flags().BoolVar(&flags.foreign, "foreign", false, "allow a node of a recipe that zkr does not know")
 	cmd.Flags().BoolVar(&flags.alive, "alive", false, "allow a contender whose session is known to be alive")
 	noEnv(cmd, "token", "reason", "yes", "foreign", "alive")
@@ -149,7 +149,7 @@ func (a *app) carryOut(
 		return nil, err
 	}
 	a.log.Warn("deleted a contender", "path", d.queue.Path, "node", d.Node, "id", d.ID, "token", d.Token,
-		"session", d.Session,
+		"session", d.Session, "alive", d.alive, "queue", d.queue.Words,
 		"by", client.Identity(), "from", from, "reason", reason)
 	return a.verify(ctx, d.Contender)
 }
@@ -176,16 +176,15 @@ func withToken(queue *survey.Queue, token int64) (*survey.Contender, error) {
 	return found[0], nil
 }
 
-// confirm shows what will be deleted and asks for confirmation.
+// confirm shows what will be deleted and asks for confirmation, unless that is given.
 func (a *app) confirm(ctx context.Context, d *doomed, yes bool) error {
-	_, err := fmt.Fprint(a.err, plainLines(d.describe()))
-	if err != nil || yes {
-		return err
+	if yes {
+		return nil
 	}
 	if !isTerminal(a.in) {
 		return exit.Usagef("cannot ask for confirmation because standard input is not a terminal: pass --yes")
 	}
-	if _, err := fmt.Fprint(a.err, "Delete this node? Type yes: "); err != nil {
+	if _, err := fmt.Fprint(a.err, plainLines(d.describe()), "Delete this node? Type yes: "); err != nil {
 		return err
 	}
 	answer := make(chan string, 1)

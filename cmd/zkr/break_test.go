@@ -4,6 +4,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -33,6 +34,7 @@ func TestBreak(t *testing.T) {
 	out, errs := ends(t, 0, srv.Addr(), "break", "--token", token, "--alive", "--yes", "--reason", "a test", "/q")
 	require.Contains(t, errs, "held by web1/42")
 	require.Contains(t, errs, `reason="a test"`)
+	require.Equal(t, 1, strings.Count(errs, "\n"), "a line of the log")
 	require.Contains(t, out, "deleted")
 	require.Empty(t, srv.Children("/q"))
 	<-h.Done()
@@ -44,7 +46,7 @@ func TestBreak_WithoutSessions(t *testing.T) {
 	h := locked(t, srv, "/q", "web1/42")
 	token := h.Token().String()
 	_, errs := ends(t, 0, srv.Addr(), "break", "--token", token, "--yes", "/q")
-	require.Contains(t, errs, ", unknown whether it is alive: the leader does not answer dump")
+	require.Contains(t, errs, `alive="unknown whether it is alive: the leader does not answer dump"`)
 	<-h.Done()
 }
 

@@ -87,6 +87,7 @@ func TestLog_TheLastLineIsJSONToo(t *testing.T) {
 		{"--log=json", "-q", "lock", "p", "--", "true"},
 		{"--log=json", "lock", "--such"},
 		{"--log=json", "such"},
+		{"lock", "--such", "--log", "json"},
 	} {
 		status, _, errs := run(t, "127.0.0.1:1", args...)
 		lines := strings.Split(strings.TrimSpace(errs), "\n")

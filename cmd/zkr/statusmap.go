@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -25,21 +26,26 @@ func (m *statusMap) Set(text string) error {
 	return nil
 }
 
-// ownStatus extracts the map from the environment, or from a command line that is otherwise invalid, up to the "--".
+// ownStatus extracts the map from a command line that is otherwise invalid, or from the environment.
 func ownStatus(args []string) (m statusMap) {
-	text := os.Getenv("ZKR_OWN_STATUS")
+	_ = m.Set(cmp.Or(typedFlag(args, "own-status"), os.Getenv("ZKR_OWN_STATUS"))) // an invalid value maps nothing
+	return m
+}
+
+// typedFlag extracts the value of a flag from a command line that is otherwise invalid, up to the "--". It returns "" if
+// there is none.
+func typedFlag(args []string, flag string) (value string) {
 	for i, arg := range args {
 		if arg == "--" {
 			break
 		}
-		if value, typed := strings.CutPrefix(arg, "--own-status="); typed {
-			text = value
-		} else if arg == "--own-status" && i+1 < len(args) {
-			text = args[i+1]
+		if after, is := strings.CutPrefix(arg, "--"+flag+"="); is {
+			value = after
+		} else if arg == "--"+flag && i+1 < len(args) {
+			value = args[i+1]
 		}
 	}
-	_ = m.Set(text) // an invalid value maps nothing
-	return m
+	return value
 }
 
 func (m *statusMap) String() string { return "" }
