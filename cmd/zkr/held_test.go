@@ -56,3 +56,16 @@ func TestHeld_StaysLost(t *testing.T) {
 	assert.Equal(t, exit.Lost, z.status(t))
 	assert.Equal(t, "ready\n79\n", z.out.String())
 }
+
+// TestHeld_TemporaryDirectory: the program may change its directory. Without a place for the file it is not run.
+func TestHeld_TemporaryDirectory(t *testing.T) {
+	srv := zktest.Run(t)
+	for directory, want := range map[string]int{".": 0, "/no/such": exit.Failure} {
+		z := command(t, srv.Addr(), "lock", "/p", "--shell", `cd / && exec "$ZKR" held`)
+		z.Dir = t.TempDir()
+		z.Env = append(z.Env, "TMPDIR="+directory)
+		require.NoError(t, z.Start())
+		assert.Equal(t, want, z.status(t))
+		assert.Equal(t, want != 0, strings.Contains(z.err.String(), "create the file for ZKR_STATE"), z.err.String())
+	}
+}

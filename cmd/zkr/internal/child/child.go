@@ -18,6 +18,7 @@ package child
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -35,8 +36,10 @@ type Command struct {
 	Setuid bool
 	// Cgroup puts the command into a new control group if this process may create one on Linux.
 	Cgroup bool
-	// State is a file that the guard removes, together with its directory, if this process is killed. "" means none.
-	State string
+	// State is a file that is created before the command starts, in a new directory, with Record as its content. "" means
+	// none. The caller removes both. If this process is killed, the guard does.
+	State  string
+	Record string
 	// KillAt is the initial deadline, see Child.KillAt.
 	KillAt time.Duration
 }
@@ -50,4 +53,21 @@ type Status struct {
 	Signal os.Signal
 	// Overdue means that the guard killed it at the deadline.
 	Overdue bool
+}
+
+// makeState creates the state file of a command and its directory, or neither.
+func makeState(file, record string) error {
+	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+		return &os.PathError{Op: "create", Path: file, Err: err}
+	}
+	if err := os.WriteFile(file, []byte(record), 0o600); err != nil {
+		removeState(file)
+		return &os.PathError{Op: "create", Path: file, Err: err}
+	}
+	return nil
+}
+
+func removeState(file string) {
+	_ = os.Remove(file) // if this fails, the file stays
+	_ = os.Remove(filepath.Dir(file))
 }

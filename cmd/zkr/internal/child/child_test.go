@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
@@ -60,6 +61,7 @@ var scenarios = map[string]func() error{
 	},
 	"stranger": stranger,
 	"several":  several,
+	"state":    state,
 	"guarded": func() error {
 		if _, err := guarded(0); err != nil {
 			return err
@@ -294,6 +296,37 @@ func several() error {
 	return await(func() bool { return all[2].Left() == 0 })
 }
 
+// state starts commands with a state file in the temporary directory, and dismisses their guards.
+func state() error {
+	h, err := child.NewHost()
+	if err != nil {
+		return err
+	}
+	file := os.TempDir() + "/of one/state"
+	with := child.Command{State: file, Record: "held"}
+	one, err := run(h, with, "cat '"+file+"'")
+	if err != nil {
+		return err
+	}
+	<-one.Done()
+	_, err = run(h, with, "true")
+	var taken *os.PathError
+	if !errors.As(err, &taken) || taken.Path != file || !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("the directory is taken: %w", err)
+	}
+	with.State = os.TempDir() + "/of another/state"
+	with.KillAt = 1
+	if _, err := run(h, with, "true"); !errors.Is(err, child.ErrLate) {
+		return fmt.Errorf("it is late: %w", err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		return err
+	}
+	one.Close()
+	h.Close()
+	return nil
+}
+
 // guarded starts a command with processes that leave its group, reports their pids and that they are alive, and
 // continues.
 func guarded(killAt time.Duration) (*child.Child, error) {
@@ -357,6 +390,15 @@ func TestKill_LeavesTheGroupOfATerminalAlone(t *testing.T) {
 func TestTree_LeavesStrangersAlone(t *testing.T) { assert.Empty(t, host(t, "stranger")) }
 
 func TestTree_LeavesOtherCommandsAlone(t *testing.T) { assert.Empty(t, host(t, "several")) }
+
+// TestState_GoesWithTheGuard: the guard creates the file for the command, and removes it.
+func TestState_GoesWithTheGuard(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	assert.Equal(t, "held", host(t, "state"))
+	left, err := os.ReadDir(os.TempDir())
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
 
 func TestClose_LeavesNoGuardBehind(t *testing.T) { assert.Empty(t, host(t, "closed")) }
 

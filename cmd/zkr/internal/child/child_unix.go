@@ -106,7 +106,7 @@ type Child struct {
 	closed       bool // guarded by the mutex of the host
 }
 
-// Start starts a command.
+// Start starts a command. If the state file cannot be created, the error is an *os.PathError with its path.
 func (h *Host) Start(command Command) (*Child, error) {
 	c := &Child{
 		host: h, ownGroup: !command.Terminal, mayBeForeign: mayBeForeign(command), strange: map[int]string{},
@@ -116,7 +116,7 @@ func (h *Host) Start(command Command) (*Child, error) {
 		return nil, err
 	}
 	var err error
-	if c.pid, err = c.guard.started(command.Path); err != nil {
+	if c.pid, err = c.guard.started(command); err != nil {
 		c.Close()
 		return nil, err
 	}

@@ -35,8 +35,18 @@ type Child struct {
 }
 
 // Start starts the command. The command is suspended until it is in its job object, so that everything it starts is in
-// the job object too.
-func (h *Host) Start(command Command) (*Child, error) {
+// the job object too. If the state file cannot be created, the error is an *os.PathError with its path.
+func (h *Host) Start(command Command) (_ *Child, err error) {
+	if command.State != "" {
+		if err := makeState(command.State, command.Record); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				removeState(command.State)
+			}
+		}()
+	}
 	job, err := newJob()
 	if err != nil {
 		return nil, fmt.Errorf("create a job object: %w", err)

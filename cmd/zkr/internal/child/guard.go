@@ -74,7 +74,7 @@ func startGuard(command Command, cgroup string) (*guard, error) {
 	// therefore keeps its leader for as long as this process wants, and its number is never reused for another group. In a
 	// terminal without a shell above, the guard stays in the group of this process: with a parent in another group, the
 	// terminal's keys could stop this process, and no shell would resume it.
-	p, err := startSelf(append(append(args, cgroup, command.State, command.Path), command.Args...), &os.ProcAttr{
+	p, err := startSelf(append(append(args, cgroup, command.State, command.Record, command.Path), command.Args...), &os.ProcAttr{
 		Files: command.Files, Env: command.Env, Sys: &syscall.SysProcAttr{Setpgid: !command.Terminal || shellAbove()},
 	})
 	if err != nil {
@@ -122,7 +122,7 @@ const guardFiles = 3
 // numbers parses what startGuard has written. A guard whose group is the command's must lead that group, because it may
 // kill no other.
 func numbers(args []string) (number [guardFiles + 3]int64, ok bool) {
-	if len(args) < len(number)+4 {
+	if len(args) < len(number)+5 {
 		return number, false
 	}
 	for i := range number {
@@ -135,32 +135,41 @@ func numbers(args []string) (number [guardFiles + 3]int64, ok bool) {
 	return number, files && (number[guardFiles] != 0 || syscall.Getpgrp() == os.Getpid())
 }
 
-// late is the error number by which the guard reports ErrLate to the host.
+// late is the error number by which the guard reports ErrLate to the host. Smaller numbers report why it could not
+// create the state file: late minus the error number.
 const late = -1
+
+// stateError means that the guard could not create the state file.
+type stateError struct{ error }
+
+func (e *stateError) Unwrap() error { return e.error }
 
 // numberOf returns the number by which the guard reports to the host why it could not start the command.
 func numberOf(err error) int {
-	var number syscall.Errno
-	switch {
-	case errors.Is(err, ErrLate):
+	if errors.Is(err, ErrLate) {
 		return late
-	case errors.As(err, &number):
-		return int(number)
-	default:
-		return int(syscall.EIO)
 	}
+	number := syscall.EIO
+	_ = errors.As(err, &number) // otherwise the error has no number
+	var state *stateError
+	if errors.As(err, &state) {
+		return late - int(number)
+	}
+	return int(number)
 }
 
 // started returns the process ID of the command, or the reason why it was not started.
-func (g *guard) started(path string) (pid int, err error) {
+func (g *guard) started(command Command) (pid int, err error) {
 	var number int
 	switch n, err := fmt.Fscanf(g.report, "%d %d\n", &pid, &number); {
 	case n != 2:
 		return 0, fmt.Errorf("the guard has exited: %w", err)
 	case number == late:
-		return 0, &os.PathError{Op: "start", Path: path, Err: ErrLate}
+		return 0, &os.PathError{Op: "start", Path: command.Path, Err: ErrLate}
+	case number < late:
+		return 0, &os.PathError{Op: "create", Path: command.State, Err: syscall.Errno(late - number)}
 	case number != 0:
-		return 0, &os.PathError{Op: "start", Path: path, Err: syscall.Errno(number)}
+		return 0, &os.PathError{Op: "start", Path: command.Path, Err: syscall.Errno(number)}
 	}
 	return pid, nil
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -25,7 +24,7 @@ type watch struct {
 	overdue            bool
 	reported           time.Duration // the host sends deadlines from then on, on the boot clock
 	cgroup             *cgroup       // of the command; may be nil
-	state              string        // file of the host; may be ""
+	state, record      string        // file for the host, or "", and its first content
 	alarm              *alarm        // resumes this process at the deadline if it is stopped; nil if unavailable
 	alarmFor, alarmSet time.Duration // what it is set for, and when that was
 	bootClock          func() time.Duration
@@ -37,7 +36,7 @@ const guardName = "lock-guard"
 
 // Guard runs the guard process. Its arguments are the file descriptors of its orders, its report and its pulse, the
 // process group for the command or 0 for its own, the initial deadline, whether the command may not gain privileges,
-// its control group, the state file of the host, and the command. If a user runs it by hand, it exits with status 64.
+// its control group, the state file and its record, and the command. If a user runs it by hand, it exits with status 64.
 func Guard(args []string, bootClock func() time.Duration) {
 	number, ok := numbers(args)
 	if !ok {
@@ -53,7 +52,8 @@ func Guard(args []string, bootClock func() time.Duration) {
 	orders, report := os.NewFile(uintptr(number[0]), "orders"), os.NewFile(uintptr(number[1]), "report")
 	w := &watch{
 		group: int(number[3]), report: report, killAt: time.Duration(number[4]), confined: number[5] != 0,
-		cgroup: openCgroup(args[len(number)]), state: args[len(number)+1], bootClock: bootClock, list: processes,
+		cgroup: openCgroup(args[len(number)]), state: args[len(number)+1], record: args[len(number)+2],
+		bootClock: bootClock, list: processes,
 	}
 	// This is for people who list processes, on systems that have the file. The name does not contain "zkr", so that pkill
 	// zkr does not hit both processes.
@@ -61,7 +61,8 @@ func Guard(args []string, bootClock func() time.Duration) {
 	catchAll()
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
-	if err := w.start(args[len(number)+2], args[len(number)+3:]); err != nil {
+	if err := w.start(args[len(number)+3], args[len(number)+4:]); err != nil {
+		w.removeState()
 		_, _ = fmt.Fprintf(report, "0 %d\n", numberOf(err)) // a host that has ended need not know, here and below
 		return
 	}
@@ -97,6 +98,12 @@ func ignored() (set uint64) {
 func (w *watch) start(path string, args []string) error {
 	if err := adoptOrphans(); err != nil {
 		return err
+	}
+	if w.state != "" {
+		if err := makeState(w.state, w.record); err != nil {
+			w.state = ""
+			return &stateError{err}
+		}
 	}
 	if w.killAt != 0 && w.bootClock() >= w.killAt { // this process or its host did not run for a long time
 		return ErrLate
@@ -208,6 +215,7 @@ func (w *watch) obey(order string, ok bool) bool {
 		w.removeState()
 		return false
 	case order == "done":
+		w.removeState() // the host may be killed before it does
 		return false
 	}
 	at, err := strconv.ParseInt(order, 10, 64)
@@ -217,11 +225,10 @@ func (w *watch) obey(order string, ok bool) bool {
 	return true
 }
 
-// removeState removes what the host could not remove in time.
+// removeState removes the state file, unless the host already has.
 func (w *watch) removeState() {
 	if w.state != "" {
-		_ = os.Remove(w.state) // if this fails, the file stays
-		_ = os.Remove(filepath.Dir(w.state))
+		removeState(w.state)
 	}
 }
 

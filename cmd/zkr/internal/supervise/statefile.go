@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,12 +18,13 @@ import (
 
 // stateFile is the private file, in a private directory, from which a program reads how long its lock is proven. It
 // contains a single record, which is overwritten in place, so that a full disk has room for it. A separate goroutine
-// writes it, so that a hanging disk delays nothing.
+// writes it, so that a hanging disk delays nothing. The guard of the program creates both, so that they never exist
+// without a guard that removes them if zkr is killed.
 type stateFile struct {
 	dir    string
-	made   os.FileInfo // the directory
-	file   *os.File
-	next   chan State // the newest state that is not written yet
+	made   os.FileInfo // the directory; nil before the first write
+	file   *os.File    // nil before the first write
+	next   chan State  // the newest state that is not written yet
 	failed chan error
 	ended  chan struct{}
 
@@ -38,20 +40,13 @@ type State struct {
 	Path  string        `json:"path"`
 }
 
-// newStateFile creates an empty file.
+// newStateFile names a file that does not exist yet.
 func newStateFile() (*stateFile, error) {
-	dir, err := os.MkdirTemp("", "zkr-") // with mode 0700
+	dir, err := filepath.Abs(filepath.Join(os.TempDir(), "zkr-"+rand.Text()))
 	if err != nil {
-		return nil, fmt.Errorf("create the directory for ZKR_STATE: %w", err)
+		return nil, err
 	}
 	f := &stateFile{dir: dir, next: make(chan State, 1), failed: make(chan error, 1), ended: make(chan struct{})}
-	if f.made, err = os.Lstat(dir); err == nil {
-		err = f.open()
-	}
-	if err != nil {
-		f.remove()
-		return nil, fmt.Errorf("create the file for ZKR_STATE: %w", err)
-	}
 	go f.keep()
 	return f, nil
 }
@@ -119,10 +114,14 @@ func (f *stateFile) open() error {
 	case !errors.Is(err, fs.ErrExist):
 		return err
 	}
-	if now, err := os.Lstat(f.dir); err != nil || !os.SameFile(now, f.made) {
+	now, err := os.Lstat(f.dir)
+	if f.made == nil {
+		f.made = now // the guard's
+	}
+	if err != nil || !os.SameFile(now, f.made) {
 		return fmt.Errorf("%s is now another directory: remove it", f.dir)
 	}
-	file, err := os.OpenFile(f.path(), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	file, err := os.OpenFile(f.path(), os.O_RDWR|os.O_CREATE, 0o600) // the record has the same length
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/bootclock"
@@ -120,11 +121,12 @@ func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Sessio
 	until := s.grant.ValidUntil()
 	s.told = until
 	s.deadline.look(time.Now(), bootclock.Now(), until)
-	if err := s.state.write(s.stateFor(s.deadline.onBoot)); err != nil {
-		return fmt.Errorf("write ZKR_STATE: %w", err)
+	record, err := s.stateFor(s.deadline.onBoot).record()
+	if err != nil {
+		return err
 	}
 	command := s.program.Command
-	command.State = s.state.path()
+	command.State, command.Record = s.state.path(), string(record)
 	command.Env = r.environment(s.target, s.grant, session, command.State, s.program.Env...)
 	command.KillAt = s.lastMoment()
 	s.events.say(s.target.steps(), "acquired", fields{
@@ -133,9 +135,12 @@ func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Sessio
 		"valid_until": until.UTC().Format(time.RFC3339Nano),
 	}, "%s %s, token %v", s.target.word("acquired", "elected at"), s.target.Paths[0], s.grant.parts[0].Token())
 	c, err := r.host.Start(command)
+	var failed *os.PathError
 	switch {
 	case errors.Is(err, child.ErrLate):
 		return exit.With(exit.Lost, err)
+	case errors.As(err, &failed) && failed.Path == command.State:
+		return fmt.Errorf("create the file for ZKR_STATE: %w", err)
 	case err != nil:
 		return exit.OfStart(err)
 	}
