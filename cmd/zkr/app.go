@@ -205,8 +205,12 @@ func (a *app) prepare(cmd *cobra.Command) error {
 		return err
 	}
 	a.log = log
-	for _, name := range unknownVariables(cmd.Root(), os.Environ()) {
+	unknown, unread := unknownVariables(cmd.Root(), os.Environ())
+	for _, name := range unknown {
 		a.log.Warn("ignoring this variable: there is no flag of that name", "variable", name)
+	}
+	for _, name := range unread {
+		a.log.Warn("ignoring this variable: its flag must be on the command line", "variable", name)
 	}
 	return nil
 }
@@ -276,6 +280,11 @@ func envName(f *pflag.Flag) string {
 	if _, without := f.Annotations[withoutEnv]; without || f.Name == "help" || f.Name == "version" {
 		return ""
 	}
+	return variable(f)
+}
+
+// variable returns the name of the variable that belongs to a flag, even if the flag is not read from it.
+func variable(f *pflag.Flag) string {
 	return "ZKR_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 }
 

@@ -61,6 +61,11 @@ func TestEnvironment_AMisspeltNameIsTold(t *testing.T) {
 	require.NoError(t, z.Start())
 	assert.Zero(t, z.status(t))
 	assert.Contains(t, z.err.String(), "variable=ZKR_SESION_TIMEOUT")
+	z = command(t, srv.Addr(), "shard", "/p", "--", "true")
+	z.Env = append(z.Env, "ZKR_COUNT=3")
+	require.NoError(t, z.Start())
+	assert.Equal(t, exit.Usage, z.status(t))
+	assert.Contains(t, z.err.String(), `msg="ignoring this variable: its flag must be on the command line" variable=ZKR_COUNT`)
 	_, errs := ends(t, 0, srv.Addr(), "lock", "/p", "--shell", `"$ZKR" lock /q -- "$ZKR" status /p`)
 	assert.Empty(t, errs)
 }
