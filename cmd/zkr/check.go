@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	gopath "path"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,7 +89,7 @@ func present(ctx context.Context, client *conn.Client, path string, token int64)
 	if err := client.Sync(ctx, path); err != nil {
 		return false, err
 	}
-	for _, dir := range []string{path, path + "/" + layout.Leases} {
+	for _, dir := range []string{path, gopath.Join(path, layout.Leases)} {
 		names, err := client.Children(ctx, dir)
 		if errors.Is(err, zk.ErrNoNode) {
 			continue
@@ -96,7 +97,7 @@ func present(ctx context.Context, client *conn.Client, path string, token int64)
 			return false, err
 		}
 		for _, name := range slices.Concat(kazooLeases(names), contenders(names)) { // holders come first
-			there, stat, err := client.Exists(ctx, dir+"/"+name)
+			there, stat, err := client.Exists(ctx, gopath.Join(dir, name))
 			if err != nil {
 				return false, err
 			}

@@ -90,6 +90,7 @@ func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 		{"check a holder", []string{"check", "--path", "/held", "--token", token}, 0},
 		{"check one that has gone", []string{"check", "--path", "/held", "--token", "1"}, exit.Lost},
 		{"check where there is no lock", []string{"check", "--path", "/nowhere", "--token", "1"}, exit.Lost},
+		{"check at the root", []string{"check", "--path", "/", "--token", "5"}, exit.Lost},
 		{"check nothing", []string{"check"}, exit.Usage},
 		{"access refused", []string{"lock", "/private/p", "--", "true"}, exit.NoAccess},
 		{"credentials", []string{"lock", "--auth-file", auth, "--acl", "auth::cdrwa", "/with-auth", "--", "true"}, 0},
