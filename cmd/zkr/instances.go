@@ -38,8 +38,14 @@ most instances still exist: -o json then reports that the list is not current, a
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := f.check(); err != nil {
+			codec, err := f.check()
+			if err != nil {
 				return err
+			}
+			for _, service := range args {
+				if _, err := codec.Folder(service); err != nil {
+					return exit.With(exit.Usage, err)
+				}
 			}
 			if watch && len(args) == 0 {
 				return exit.Usagef("--watch: want a SERVICE")
@@ -61,7 +67,7 @@ most instances still exist: -o json then reports that the list is not current, a
 				if len(view.Entries) == 0 {
 					a.log.Info("the service has no instances", "service", args[0])
 				}
-				return a.printInstances(view)
+				return a.printInstances(view, nil)
 			})
 		},
 	}
@@ -91,7 +97,7 @@ func (a *app) followInstances(ctx context.Context, d *discovery.Discovery, servi
 			a.log.Warn("the list may be stale", "as_of", view.AsOf)
 			continue
 		}
-		if err := a.printInstances(view); err != nil {
+		if err := a.printInstances(view, &view.Current); err != nil {
 			return err
 		}
 		if a.output.format != "json" {
@@ -119,7 +125,8 @@ type instance struct {
 	Error    string            `json:"error,omitempty"`
 }
 
-func (a *app) printInstances(view discovery.View) error {
+// printInstances prints a list of instances, and as JSON also whether it is current, unless current is nil.
+func (a *app) printInstances(view discovery.View, current *bool) error {
 	list := make([]instance, 0, len(view.Entries))
 	t := table{header: []string{"ADDRESS", "STATE", "ID", "SINCE"}}
 	for _, e := range view.Entries {
@@ -144,9 +151,12 @@ func (a *app) printInstances(view discovery.View) error {
 			t.rows = append(t.rows, []string{where, i.State, what, i.Since.Format(time.RFC3339)})
 		}
 	}
-	t.json = map[string]any{
-		"service": view.Service, "instances": list, "current": view.Current,
-		"as_of": view.AsOf.UTC().Format(time.RFC3339Nano), "zxid": view.Zxid,
+	answer := map[string]any{
+		"service": view.Service, "instances": list, "as_of": view.AsOf.UTC().Format(time.RFC3339Nano), "zxid": view.Zxid,
 	}
+	if current != nil {
+		answer["current"] = *current
+	}
+	t.json = answer
 	return a.print(t)
 }
