@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,12 +114,14 @@ func (a *app) doctor(ctx context.Context, client *conn.Client, paths []string) e
 	}
 	d.judgeTimeout(client.Status().Timeout)
 	d.compareClocks(ctx, client)
+	var unread error // does not make what the servers report less useful
 	if len(paths) > 0 {
-		if err := a.judgeQueue(ctx, client, &d, paths[0], chroot); err != nil {
-			return err
-		}
+		unread = a.judgeQueue(ctx, client, &d, paths[0], chroot)
 	}
-	if err := a.printDiagnosis(d); err != nil {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := cmp.Or(a.printDiagnosis(d), unread); err != nil {
 		return err
 	}
 	if len(d.Findings) > 0 {

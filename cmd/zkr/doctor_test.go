@@ -3,8 +3,12 @@
 package main
 
 import (
+	"net"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -109,4 +113,39 @@ func TestDoctor_Access(t *testing.T) {
 	require.False(t, open)
 	_, open = deleters([]zk.ACL{{Perms: zk.PermDelete, Scheme: "ip", ID: "10.0.0.0/8"}})
 	require.True(t, open)
+}
+
+// TestDoctor_Unreadable: a queue that doctor may not read does not keep it from showing the servers.
+func TestDoctor_Unreadable(t *testing.T) {
+	srv := zktest.Run(t)
+	_, err := dial(t, srv).Create(t.Context(), "/closed", nil, 0, zk.DigestACL(zk.PermAll, "joe", "secret")...)
+	require.NoError(t, err)
+	out, errs := ends(t, exit.NoAccess, srv.Addr(), "doctor", "/closed")
+	require.Regexp(t, `(?s)^SERVER.*\n`+srv.Addr()+` `, out)
+	require.Contains(t, errs, "/closed")
+}
+
+// TestDoctor_ObeysSignals even while a server accepts connections and says nothing.
+func TestDoctor_ObeysSignals(t *testing.T) {
+	var accepted atomic.Int64
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var asked sync.WaitGroup
+	asked.Go(func() {
+		for {
+			c, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close() //nolint:errcheck // nothing was sent
+			accepted.Add(1)
+		}
+	})
+	t.Cleanup(func() {
+		require.NoError(t, silent.Close())
+		asked.Wait()
+	})
+	z := begin(t, zktest.Run(t).Addr()+","+silent.Addr().String(), "doctor")
+	eventually(t, "asked", func() bool { return accepted.Load() > 0 })
+	require.Equal(t, 143, z.after(t, syscall.SIGTERM), z.err.String())
 }

@@ -111,11 +111,9 @@ func (a *app) word(ctx context.Context, server, word string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer c.Close() //nolint:errcheck // the answer has been read
-	deadline, _ := ctx.Deadline()
-	if err := c.SetDeadline(deadline); err != nil {
-		return "", err
-	}
+	defer c.Close()                                                          //nolint:errcheck // the answer has been read
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Now()) }) // so that a signal ends the wait, too
+	defer stop()
 	if _, err := io.WriteString(c, word); err != nil {
 		return "", err
 	}
