@@ -60,6 +60,9 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.metrics.file, "metrics-file", "",
 		"`file` for the textfile collector of node_exporter: last run, its end and status, last success")
 	f.addProgram(flags)
+	flags.Lookup("signal").Usage = "`signal` that asks the program to stop if zkr itself decides to, as before a loss; " +
+		"signals to zkr are passed on unchanged, see --forward"
+	flags.Lookup("forward").Usage += "; without --stop-timeout, a signal that is not passed on does not stop the program"
 }
 
 // addProgram adds the flags shared with shard, which runs several programs.
