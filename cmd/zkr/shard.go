@@ -121,8 +121,8 @@ func (s *shardFlags) source() (shard.Source, error) {
 	return shard.List(s.names...), nil
 }
 
-// maxCount is far above what fits into a plan.
-const maxCount = 1_000_000
+// maxCount is how many names of five digits fit into the plan, which is one node, together with thousands of members.
+const maxCount = 100_000
 
 // numbered returns the names of n shards, all of the same length.
 func numbered(n int) []string {

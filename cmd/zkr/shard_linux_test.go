@@ -275,7 +275,7 @@ func TestShard_WrongUsage(t *testing.T) {
 		"no shards":       {"/p", "--", "true"},
 		"two sets":        {"--count=3", "--shards=a", "/p", "--", "true"},
 		"negative":        {"--count=-1", "/p", "--", "true"},
-		"too many":        {"--count=1000001", "/p", "--", "true"},
+		"too many":        {"--count=100001", "/p", "--", "true"},
 		"a slash":         {"--shards=a/b", "/p", "--", "true"},
 		"twice":           {"--shards=a,a", "/p", "--", "true"},
 		"grace and no id": {"--count=1", "--return-grace=1", "/p", "--", "true"},
@@ -287,6 +287,9 @@ func TestShard_WrongUsage(t *testing.T) {
 	}
 	assert.Equal(t, []string{"00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10"}, numbered(11))
 	assert.Equal(t, []string{"0"}, numbered(1))
+	all, err := shard.New(dial(t, zktest.Run(t)), "/p")
+	require.NoError(t, err)
+	require.NoError(t, all.SetNames(t.Context(), numbered(maxCount)...))
 }
 
 // TestShard_BelowOtherZkr: a member does not take the name of an outer zkr. A zkr below the program of a shard keeps
