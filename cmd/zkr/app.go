@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"runtime"
@@ -101,21 +102,31 @@ Exit status: the program's (128+n if signal n killed it), or
 // packaged is the version of the package that contains zkr, set by the linker.
 var packaged string
 
-// version returns the version of the package or, without one, of the module from which zkr was built.
-func version() string {
+// release returns the version of the package or, without one, of the module from which zkr was built.
+func release() string {
 	module := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		module = cmp.Or(packaged, info.Main.Version, module)
 	}
-	return fmt.Sprintf("%s (%s %s/%s)", module, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return module
 }
+
+const platform = runtime.GOOS + "/" + runtime.GOARCH
+
+func version() string { return fmt.Sprintf("%s (%s %s)", release(), runtime.Version(), platform) }
 
 func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Example: "  zkr version", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(a.out, "zkr version", version())
-			return err
+			line := "zkr version " + version()
+			if a.output.format == "value" {
+				line = release()
+			}
+			return a.print(table{
+				rows: [][]string{{line}},
+				json: map[string]string{"version": release(), "go": runtime.Version(), "platform": platform},
+			})
 		},
 	}
 }
@@ -157,12 +168,17 @@ Examples:
 // run executes the command line and returns the exit status.
 func (a *app) run(args []string) int {
 	root := a.newRoot()
+	help := &faithful{Writer: a.out}
+	root.SetOut(help)
 	root.SetArgs(args)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), `{{if .HasExample}}
 
 Examples:
 {{.Example}}{{end}}`, ""))
 	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		err = help.err
+	}
 	code, message := exit.Status(err)
 	if a.output.own == nil { // flag parsing stopped early
 		a.output.own = ownStatus(args)
@@ -177,6 +193,19 @@ Examples:
 		a.sayLast(code, message)
 	}
 	return code
+}
+
+// faithful is a writer that remembers its first error. cobra only prints errors of writing help.
+type faithful struct {
+	io.Writer
+	err error
+}
+
+func (f *faithful) Write(p []byte) (int, error) {
+	if _, err := f.Writer.Write(p); f.err == nil {
+		f.err = err
+	}
+	return len(p), nil
 }
 
 // sayLast prints the final message, as JSON if the log is JSON: such a log contains only JSON lines.

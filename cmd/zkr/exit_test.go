@@ -162,6 +162,26 @@ func TestVersion(t *testing.T) {
 	out, _ := ends(t, 0, "", "--version")
 	require.Regexp(t, `^zkr version \S+ \(go1\S+ \w+/\w+\)\n$`, out)
 	require.Equal(t, out, verb)
+	_, verb, _ = run(t, "", "version", "-o", "value")
+	require.Contains(t, out, "zkr version "+strings.TrimSpace(verb)+" (")
+	_, verb, _ = run(t, "", "version", "-o", "json")
+	require.Regexp(t, `^\{"go":"go1\S+","platform":"\w+/\w+","version":"\S+"\}\n$`, verb)
+}
+
+// TestHelp_AFullDisk: what could not be written is not a success.
+func TestHelp_AFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("the system has no /dev/full")
+	}
+	defer full.Close() //nolint:errcheck // nothing was written
+	for _, line := range []string{"help", "help lock", "lock --help", "--version", "version", "completion bash"} {
+		z := command(t, "", strings.Fields(line)...)
+		z.Stdout = full
+		require.NoError(t, z.Start())
+		assert.Equal(t, exit.Failure, z.status(t), line)
+		assert.Equal(t, 1, strings.Count(z.err.String(), "\n"), z.err.String())
+	}
 }
 
 func TestCompletion_IsThereForFourShells(t *testing.T) {
