@@ -116,7 +116,11 @@ func statuses(cmd *cobra.Command) []entry {
 	case len(all) == 0 || all[0].term != "0":
 		all = append([]entry{{"0", "Success."}}, all...)
 	}
-	all = append(all, entry{"64", "Wrong usage."}, entry{"69", "No server was reached within --connect-timeout."},
+	unreached := "No server was reached within --connect-timeout."
+	if cmd.Flags().Lookup("wait") != nil {
+		unreached = "No server was reached within --connect-timeout, or none answered within --wait."
+	}
+	all = append(all, entry{"64", "Wrong usage."}, entry{"69", unreached},
 		entry{"77", "The credentials were refused, or an ACL denies access."})
 	if locks(cmd) && cmd.Name() != "shard" {
 		all = append(all, entry{"75", "Another holder has the lock: see --try, --wait and --busy-status."},
