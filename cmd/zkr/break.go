@@ -55,7 +55,8 @@ required.`,
 	}
 	cmd.Flags().Int64Var(&flags.token, "token", 0, "`token` of the contender")
 	cmd.Flags().StringVar(&flags.reason, "reason", "", "`text` to log")
-	cmd.Flags().BoolVarP(&flags.yes, "yes", "y", false, "delete without showing the contender and asking; the log describes it")
+	cmd.Flags().BoolVarP(&flags.yes, "yes", "y", false,
+		"delete without showing the contender and asking; the log describes it")
 	cmd.Flags().BoolVar(&flags.foreign, "foreign", false, "allow a node of a recipe that zkr does not know")
 	cmd.Flags().BoolVar(&flags.alive, "alive", false, "allow a contender whose session is known to be alive")
 	noEnv(cmd, "token", "reason", "yes", "foreign", "alive")

@@ -32,8 +32,8 @@ func ownStatus(args []string) (m statusMap) {
 	return m
 }
 
-// typedFlag extracts the value of a flag from a command line that is otherwise invalid, up to the "--". It returns "" if
-// there is none.
+// typedFlag extracts the value of a flag from a command line that is otherwise invalid, up to the "--". Without one, it
+// returns "".
 func typedFlag(args []string, flag string) (value string) {
 	for i, arg := range args {
 		if arg == "--" {

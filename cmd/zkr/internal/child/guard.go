@@ -74,7 +74,8 @@ func startGuard(command Command, cgroup string) (*guard, error) {
 	// therefore keeps its leader for as long as this process wants, and its number is never reused for another group. In a
 	// terminal without a shell above, the guard stays in the group of this process: with a parent in another group, the
 	// terminal's keys could stop this process, and no shell would resume it.
-	p, err := startSelf(append(append(args, cgroup, command.State, command.Record, command.Path), command.Args...), &os.ProcAttr{
+	args = append(append(args, cgroup, command.State, command.Record, command.Path), command.Args...)
+	p, err := startSelf(args, &os.ProcAttr{
 		Files: command.Files, Env: command.Env, Sys: &syscall.SysProcAttr{Setpgid: !command.Terminal || shellAbove()},
 	})
 	if err != nil {

@@ -36,7 +36,8 @@ const guardName = "lock-guard"
 
 // Guard runs the guard process. Its arguments are the file descriptors of its orders, its report and its pulse, the
 // process group for the command or 0 for its own, the initial deadline, whether the command may not gain privileges,
-// its control group, the state file and its record, and the command. If a user runs it by hand, it exits with status 64.
+// its control group, the state file and its record, and the command. If a user runs it by hand, it exits with status
+// 64.
 func Guard(args []string, bootClock func() time.Duration) {
 	number, ok := numbers(args)
 	if !ok {

@@ -331,12 +331,11 @@ func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
 		return exit.Usagef("this zkr was started by the one that holds %s, and would wait for it forever: "+
 			"run the inner program without zkr, or limit the wait with --wait", path)
 	}
-	since := first.Since.UTC().Format(time.RFC3339)
+	holder, since := survey.NameOf(first), first.Since.UTC().Format(time.RFC3339)
 	r.events.say(slog.LevelInfo, "waiting", fields{
-		"path": path, "position": len(ahead) + 1, "ahead": len(ahead), "holder": survey.NameOf(first),
-		"holder_token": first.Token.String(),
-		"holder_since": since,
-	}, "waiting for %s with %d ahead: held by %s since %s", path, len(ahead), survey.Printable(survey.NameOf(first)), since)
+		"path": path, "position": len(ahead) + 1, "ahead": len(ahead),
+		"holder": holder, "holder_token": first.Token.String(), "holder_since": since,
+	}, "waiting for %s with %d ahead: held by %s since %s", path, len(ahead), survey.Printable(holder), since)
 	return nil
 }
 
