@@ -72,8 +72,8 @@ func TestErrors_NoAnswerAboutItsLeases(t *testing.T) {
 		limit, place int
 		fault        zktest.Action
 	}{
-		"not created, enough are left":  {2, 1, zktest.Ignore()},
-		"not created, too few are left": {1, 2, zktest.Ignore()},
+		"not created, enough are left":  {2, 1, zktest.Delay(time.Hour)},
+		"not created, too few are left": {1, 2, zktest.Delay(time.Hour)},
 		"created, too few are left":     {1, 2, zktest.HoldReply(time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {

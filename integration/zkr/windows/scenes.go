@@ -105,7 +105,7 @@ func (s *stage) secondHolder(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, flag := range []string{"--try", "--wait=500ms"} {
+	for _, flag := range []string{"--try", "--wait=5s"} {
 		status, _, err := s.lock(ctx, []string{flag}, "cmd.exe", "/c", "exit 0")
 		if err := want("zkr lock "+flag, status, busy, err); err != nil {
 			return "", err
