@@ -151,14 +151,13 @@ func TestReconnect_BackOffThatSaysStop_IsPaced(t *testing.T) {
 		"always":   func() conn.BackOff { return &backoff.StopBackOff{} },
 		"at times": func() conn.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2) },
 		"negative": func() conn.BackOff { return backoff.NewConstantBackOff(-time.Second) }, // like Stop
-		"nil later": func() func() conn.BackOff {
-			given := false
+		"nil later": func() func() conn.BackOff { // like Stop
+			var calls atomic.Int32
 			return func() conn.BackOff {
-				if given {
-					return nil // like one that returns only Stop
+				if calls.Add(1) > 1 {
+					return nil
 				}
-				given = true
-				return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2)
+				return &backoff.StopBackOff{}
 			}
 		}(),
 	} {
