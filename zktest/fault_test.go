@@ -322,7 +322,7 @@ func TestDial_ContextIsNil(t *testing.T) {
 			s.Dial, s.DialAs("a"), s.Fronts()[0].DialAs("a"),
 		} {
 			require.PanicsWithValue(t, "zktest.Dial: the context is nil", func() {
-				_, _ = dial(nil, "tcp", s.Addr()) //nolint:staticcheck // is tested
+				_, _ = dial(nil, "tcp", s.Addr())
 			})
 		}
 	})

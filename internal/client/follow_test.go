@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -291,7 +292,8 @@ func TestFollow_Many(t *testing.T) {
 		var all sync.WaitGroup
 		for range following {
 			all.Go(func() {
-				for range c.Watch(ctx, "/a") {
+				for _, err := range c.Watch(ctx, "/a") {
+					assert.NoError(t, err)
 				}
 			})
 		}

@@ -346,9 +346,8 @@ func (w *Waiter) takeTurn(rule Rule, waits bool) (*listing, error) {
 				left = w.seen.position - 1 // the waiter is first
 			}
 			w.seen = sight{position: w.seen.position - left, of: w.seen.of - left}
-			return nil, nil
 		}
-		if err != nil {
+		if err != nil || turn {
 			return nil, err
 		}
 	}
