@@ -192,7 +192,7 @@ func TestServe_IsStoppedGracefullyByAnotherCaller(t *testing.T) {
 				require.Empty(t, s.result)
 				c.end(s, free)
 				require.ErrorIs(t, <-s.result, c.want)
-				<-result
+				<-result //nolint:errcheck // the call has ended, whatever its error
 			})
 		})
 	}
