@@ -178,6 +178,45 @@ func TestCause_ErrorOfTheDialer_IsOnlyPrinted(t *testing.T) {
 	}
 }
 
+// The same is true of what the dialer's connection returns, until the next attempt has failed.
+func TestCause_ErrorOfTheConnection_IsOnlyPrinted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		var broken atomic.Bool
+		c, err := conn.Dial(t.Context(), srv.Addr(), bubble.Silent, conn.WithDialer(
+			func(ctx context.Context, network, address string) (net.Conn, error) {
+				if broken.Load() {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				nc, err := srv.DialAs("a")(ctx, network, address)
+				return tunnel{nc}, err
+			}))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		broken.Store(true)
+		srv.CutAll()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, _, err = c.Get(ctx, "/a")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "the tunnel has gone")
+		require.NotErrorIs(t, err, zk.ErrNoNode)
+	})
+}
+
+// tunnel is a connection whose reads fail with the result of another call.
+type tunnel struct{ net.Conn }
+
+func (c tunnel) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil {
+		err = fmt.Errorf("the tunnel has gone: %w", zk.ErrNoNode)
+	}
+	return n, err
+}
+
 // A context may end because another client was closed. The acquisition that it ends used to report that its own was.
 func TestCause_AnotherClientClosed_IsAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

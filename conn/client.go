@@ -213,7 +213,7 @@ func (c *Client) Sync(ctx context.Context, path string) error {
 // gets the latest state, and intermediate states are skipped, but an older state never follows a newer one. If the node
 // was deleted and recreated since the last view, its Stat has a different Czxid. Changes to children and to the ACL are
 // not reported. Iteration ends as package zkrecipes describes under "Conventions"; the final error, if any, is
-// zk.ErrNoAuth, [zkrecipes.ErrTooLarge] for the reply, ErrClosed, or another server error.
+// zk.ErrNoAuth, [zkrecipes.ErrTooLarge] if the node is too large to read, ErrClosed, or another server error.
 //
 // If the connection is lost, a read takes an eighth of the session timeout, or no server has answered for a whole
 // session timeout, Watch immediately yields the last view again, with Current set to false. It then rereads the node as

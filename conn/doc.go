@@ -53,7 +53,7 @@
 // A watch is a channel that is closed once: at the first change, when the client has reconnected, when the session
 // ends, or when the client removes its watches on the node. You then read the node again. [Session.GetW],
 // [Session.ExistsW] and [Session.ChildrenW] read and set a watch. To follow one node, use [Client.Watch] instead, which
-// does this in a loop and reports when its view is no longer current.
+// does this in a loop and reports when its view may be out of date.
 //
 // # Namespaces, access, encryption
 //
@@ -120,8 +120,8 @@
 //   - Info, "zookeeper: the list of servers has changed": the client has a new list of servers; see [WithServers] and
 //     [WithEnsembleTracking].
 //   - Warn, "zookeeper: cannot look up the servers, keeping the previous ones" and "some servers cannot be used":
-//     only the first of several such errors in a row is logged, but one for each configuration that
-//     [WithEnsembleTracking] reads.
+//     of several such errors in a row, only the first is logged, or with [WithEnsembleTracking] one for each
+//     configuration.
 //   - Warn, "zookeeper: cannot follow the configuration of the ensemble" and "ignored an outdated configuration of the
 //     ensemble": see [WithEnsembleTracking]. The keys version and newest identify the configurations.
 //   - Info, "zookeeper: the chroot did not exist and was created": the chroot is new, was empty for a while, or is

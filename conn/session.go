@@ -58,8 +58,8 @@ func (s *Session) Err() error { return s.inner.Err() }
 // if the client may not read the node at that moment. Therefore, read again from time to time, or follow the node with
 // [Client.Watch], which does so.
 //
-// Errors: the server's error, or [zkrecipes.ErrTooLarge] for the reply, in which case there is no watch; [Session.Err]
-// if the session has ended; or context.Cause(ctx), with what the call was waiting for.
+// Errors: the server's error, or [zkrecipes.ErrTooLarge] if the reply is too large, neither of which leaves a watch;
+// [Session.Err] if the session has ended; or context.Cause(ctx), with what the call was waiting for.
 func (s *Session) GetW(
 	ctx context.Context, path string,
 ) (data []byte, stat zk.Stat, changed <-chan struct{}, err error) {

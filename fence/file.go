@@ -19,7 +19,7 @@ import (
 // waited.
 var ErrInUse = errors.New("fence file in use")
 
-// errZeroFile is returned by the methods of a File without a turn, for which they would wait forever.
+// errZeroFile is returned by the methods of a zero File, which would otherwise wait forever for a turn.
 var errZeroFile = fmt.Errorf("%w: the File is not open: use OpenFile", ErrInvalid)
 
 // The log is rewritten when it has more than rewriteFrom records, and more than rewriteEach for each resource.

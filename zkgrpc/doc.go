@@ -59,9 +59,9 @@
 // them. However, a machine that is cut off from clients doesn't break any connection; to detect that, use keepalive on
 // the client, or a deadline.
 //
-// When a server stops, gRPC first waits for each connection that has not finished its handshake, such as that of a port
-// check that sends nothing, and only then tells the others to move. By default that may take two minutes, longer than
-// [Serve] waits. Where such connections occur, give the server the option grpc.ConnectionTimeout with a few seconds.
+// A server that is being drained sends no GOAWAY until every connection that it has accepted completes its handshake or
+// times out. A port check that connects and sends nothing therefore delays the drain by up to two minutes, which is
+// longer than [Serve] waits. If you expect such connections, set grpc.ConnectionTimeout to a few seconds.
 //
 // A server may hang while its client still answers. To detect that, use gRPC's health checks: healthCheckConfig in
 // gRPC's service config, which gRPC ignores unless the program imports google.golang.org/grpc/health.

@@ -117,7 +117,7 @@ type follower struct {
 	done    chan struct{}
 
 	told     []endpoint        // what the channel has; nil if it was given no view since an error
-	outdated time.Time         // since when the log says that there is no current view; else zero
+	outdated time.Time         // when an outage was logged; zero if there is none
 	failed   bool              // an error has ended the watch since the last view
 	skipped  map[string]string // why a node of the last view is not used, by path
 }
@@ -215,7 +215,7 @@ func (f *follower) rest(ctx context.Context) {
 	}
 }
 
-// lose logs that there is no answer, once until there is one.
+// lose logs the start of an outage.
 func (f *follower) lose(about ...any) {
 	if f.outdated.IsZero() {
 		f.outdated = time.Now()

@@ -148,7 +148,7 @@ func Serve(
 	return errors.Join(err, cutOff, ended)
 }
 
-// notifier calls closing when gRPC closes the listener, which is before it stops.
+// notifier calls closing when gRPC closes the listener, which is the first step of both Stop and GracefulStop.
 type notifier struct {
 	net.Listener
 	closing func()

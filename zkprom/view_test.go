@@ -118,7 +118,7 @@ func TestGroup_Metrics(t *testing.T) {
 	})
 }
 
-// After an error, the metrics keep the last view. It is no longer current, and was until the loop ended.
+// After an error, the metrics keep the last view, whose age counts from the end of the loop.
 func TestGroup_ALoopThatEndsWithAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics, views, err := zkprom.Group("workers", func(yield func(group.View, error) bool) {

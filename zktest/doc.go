@@ -96,8 +96,8 @@
 //     ends immediately. A reconfiguration does not change the address that a front listens on.
 //   - The leader learns immediately which sessions the other fronts have heard from. A real follower reports them every
 //     half tick.
-//   - With [WithReadOnlyMode] only the sessions of a read-only front are local. On real servers all sessions begin as
-//     local ones then, because the mode requires localSessionsEnabled.
+//   - With [WithReadOnlyMode], only the sessions of a read-only front are local. On real servers every session starts
+//     as a local one, because the mode requires localSessionsEnabled.
 //   - Children, and the nodes of a session, are listed in the order of Java's hash table, as by a real server. Names
 //     constructed to collide are an exception: Java uses a tree for more than eight in one bucket. A real server that
 //     has loaded a snapshot may list them in another order.

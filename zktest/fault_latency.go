@@ -84,7 +84,7 @@ func (q *lateQueue) put(f lateFrame) bool {
 	return !q.ended
 }
 
-// take returns the next frame. It returns false if there are no more.
+// take returns the next frame, or false after the last.
 func (q *lateQueue) take() (f lateFrame, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

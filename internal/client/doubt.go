@@ -11,8 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// guard prevents a write from being applied twice, unless the node was recreated with the same version and the write,
-// as for Client.Set, is for any node at the path.
+// guard prevents a write from being applied twice to one node. If the node was recreated and has the same version, a
+// write without a czxid, such as Client.Set, may be applied to the new node as well.
 type guard struct {
 	version int32
 	of      func(zk.Stat) int32 // returns the version to compare

@@ -114,8 +114,8 @@ func (f *follower[T]) wait(ctx context.Context, s *session.Session, w *session.W
 	return err
 }
 
-// await is wait, and reports whether the last view has stopped being current, so it waits for more than
-// [session.Session.AwaitChange] does.
+// await is wait without the yield: it reports whether the last view has stopped being current, which
+// [session.Session.AwaitChange] cannot tell.
 func (f *follower[T]) await(ctx context.Context, s *session.Session, w *session.Watch) (outdated bool, err error) {
 	defer s.Awaits()()
 	recheck := time.After(s.RecheckAfter()) // an event may be lost

@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
@@ -294,5 +296,23 @@ func TestLookup_OrphanOfANameWithSeveralAddresses_IsClosed(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		require.Len(t, srv.Sessions(), 1)
+	})
+}
+
+// The error of the function that returns the servers explains why Open did not finish. It is not the result.
+func TestOpen_ContextEnds_ErrorOfTheSourceIsOnlyPrinted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := client.Open(ctx, &client.Config{
+			Config:  session.Config{Config: lifetime.Config{SessionTimeout: trial.Timeout, Log: slog.New(slog.DiscardHandler)}},
+			Servers: []string{"zk1:2181"}, Lookup: (&names{}).lookup,
+			Source: &client.Source{Name: "registry", Servers: func(context.Context) ([]string, error) {
+				return nil, fmt.Errorf("the registry is empty: %w", zk.ErrNoNode)
+			}},
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "the registry is empty")
+		require.NotErrorIs(t, err, zk.ErrNoNode)
 	})
 }

@@ -268,6 +268,37 @@ func TestTxn_AnotherHoldIsLost_IsNotFenced(t *testing.T) {
 	})
 }
 
+// TestTxn_HoldEndsBeforeItIsSent_IsFenced: a transaction waits for a connection when the hold ends whose context it has.
+// The hold that guards it is that one, or another on the same contender, which is about to end too.
+func TestTxn_HoldEndsBeforeItIsSent_IsFenced(t *testing.T) {
+	for name, end := range map[string]func(g *Grant, outer, inner *zkrecipes.Hold) (through *zkrecipes.Hold){
+		"released": func(_ *Grant, _, inner *zkrecipes.Hold) *zkrecipes.Hold {
+			time.AfterFunc(time.Second, func() { _ = inner.Release(inner.Context()) })
+			return inner
+		},
+		"one lost, the other about to be": func(g *Grant, outer, _ *zkrecipes.Hold) *zkrecipes.Hold {
+			time.AfterFunc(time.Second, func() { // the first steps of endHolds
+				why := &zkrecipes.LostError{Reason: zkrecipes.LossNodeDeleted, Path: outer.Path()}
+				g.seal(why)
+				shareOf(outer.Context()).end(why)
+			})
+			return outer
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				parent, outer, g := give(t, bubble.Dial(t, srv, "a"))
+				inner, ok := Again(outer.Context(), parent, kind)
+				require.True(t, ok)
+				trial.CutOff(srv, zktest.Label("a"))
+				synctest.Wait()
+				_, err := inner.Txn(end(g, outer, inner).Context(), zkrecipes.OpCreate("/data", nil, 0))
+				require.ErrorIs(t, err, zkrecipes.ErrFenced)
+			})
+		})
+	}
+}
+
 // TestTxn_OpOfTheCallerFails: the guard held, so nothing more is requested.
 func TestTxn_OpOfTheCallerFails(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {

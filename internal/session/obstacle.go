@@ -22,9 +22,9 @@ func WithReason(cause, reason error) error {
 	return fmt.Errorf("%w (%w)", cause, reason)
 }
 
-// AsReason returns an error that explains another, that of a call or a loss. What a dialer, a mechanism or a resolver
-// returned may match what a server answers, the end of another context, or that of another client or hold. The result
-// then has its text, and matches nothing of that kind.
+// AsReason prepares err for use as an explanation in the error of a call or a loss. An error from a dialer, a mechanism
+// or a resolver may match a server's answer, or the end of a context, client or hold that is not the caller's. The
+// result keeps the text of such an error, but does not match these.
 func AsReason(err error) error {
 	if misleads(err) {
 		return explanation{err}

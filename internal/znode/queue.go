@@ -326,9 +326,6 @@ func (w *Waiter) takeTurn(rule Rule, waits bool) (*listing, error) {
 		predecessor, granted := rule(l.queue, me)
 		if granted {
 			w.seen = sight{position: me + 1, of: len(l.queue)}
-			if me > 0 {
-				w.seen.head, w.seen.among = w.queue.head(l), len(l.queue)
-			}
 			if w.tooMany == nil { // otherwise the leases have yet to be counted
 				w.attempt.At(me)
 			}

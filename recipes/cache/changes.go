@@ -21,7 +21,7 @@ const (
 	Updated      // the data was set, or an error appeared or disappeared
 	Deleted
 	Current // the cache is complete and follows the server: all changes up to View.AsOf have been yielded
-	Behind  // the cache is no longer current: anything may have changed since View.AsOf
+	Behind  // the cache may be out of date: anything may have changed since View.AsOf
 )
 
 // String returns the kind as one lower-case word.

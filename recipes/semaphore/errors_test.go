@@ -68,13 +68,19 @@ func traced(ends chan<- zkrecipes.AcquireEnd) conn.Option {
 
 // A caller that is first at the door gives up while its leases are being created, or have just been.
 func TestErrors_NoAnswerAboutItsLeases(t *testing.T) {
+	create := func(r zktest.Request) bool { return r.Op == zktest.OpMulti || strings.HasPrefix(r.Path, leases+"/") }
+	list := func(r zktest.Request) bool { return r.Op == zktest.OpGetChildren2 && r.Path == leases }
 	for name, c := range map[string]struct {
 		limit, place int
+		where        func(zktest.Request) bool
+		skip         int
 		fault        zktest.Action
 	}{
-		"not created, enough are left":  {2, 1, zktest.Delay(time.Hour)},
-		"not created, too few are left": {1, 2, zktest.Delay(time.Hour)},
-		"created, too few are left":     {1, 2, zktest.HoldReply(time.Hour)},
+		"not created, enough are left":  {2, 1, create, 0, zktest.Delay(time.Hour)},
+		"not created, too few are left": {1, 2, create, 0, zktest.Delay(time.Hour)},
+		"created, too few are left":     {1, 2, create, 0, zktest.HoldReply(time.Hour)},
+		"not listed, enough are left":   {2, 1, list, 1, zktest.HoldReply(time.Hour)},
+		"not listed, too few are left":  {1, 2, list, 1, zktest.HoldReply(time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
@@ -82,9 +88,7 @@ func TestErrors_NoAnswerAboutItsLeases(t *testing.T) {
 				synctest.Wait()
 				ends := make(chan zkrecipes.AcquireEnd, 1)
 				s := newSemaphore(t, bubble.Dial(t, srv, "c", traced(ends)), c.limit)
-				srv.Intercept(zktest.Match{From: zktest.Label("c"), Where: func(r zktest.Request) bool {
-					return r.Op == zktest.OpMulti || strings.HasPrefix(r.Path, leases+"/")
-				}}, c.fault)
+				srv.Intercept(zktest.Match{From: zktest.Label("c"), Where: c.where, Skip: c.skip}, c.fault)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				_, err := s.Acquire(ctx, 1)
@@ -95,6 +99,28 @@ func TestErrors_NoAnswerAboutItsLeases(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The holder has left, but the session of the waiter is not proven in time.
+func TestErrors_NotProven(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		h := acquire(t, newSemaphore(t, b, 1), 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		waiter := bubble.Start(ctx, func(ctx context.Context) (*zkrecipes.Hold, error) {
+			return newSemaphore(t, a, 1).Acquire(ctx, 1)
+		})
+		time.Sleep(2 * bubble.Timeout) // the proof has lapsed
+		waiter.Waits(t)
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Times: -1, Where: func(r zktest.Request) bool {
+			return r.Op == zktest.OpSync || r.Op == zktest.OpMulti
+		}}, zktest.Fail(zktest.CodeThrottled))
+		require.NoError(t, h.Release(t.Context()))
+		waiter.Waits(t)
+		cancel()
+		var gaveUp *zkrecipes.WaitError
+		require.ErrorAs(t, waiter.Failed(t, time.Second), &gaveUp)
+		require.Equal(t, []int{1, 1}, []int{gaveUp.Position, gaveUp.Of}, gaveUp)
+	})
 }
 
 // If enough leases are left, the door counts rather than the holders of the other leases.

@@ -9,7 +9,7 @@ import (
 
 // Exclusion checks that the total weight held never exceeded limit. The limit is 1 for a mutex, a semaphore's limit, or
 // what [ReadWrite] returns for a read-write lock. A client's overlapping holds with the same token and weight count as
-// one hold, because nested acquisitions share a contender. Token 0 means that there is no token, and is never shared.
+// one hold, because nested acquisitions share a contender. Holds without a token (0) count separately.
 //
 // The check sweeps over the intervals and is exact: it finds a violation if and only if there is an instant with too
 // much weight. If stamps are equal, a hold that ends counts as ending before one that begins.

@@ -39,7 +39,8 @@ func (l listing) isSemaphore(path string) bool {
 // ofLocks are the kinds of contenders that have their recipe's path as their parent, unless it is a semaphore.
 var ofLocks = []string{layout.Lock, layout.Latch, layout.Read, layout.Write, layout.KazooLock, layout.KazooRead}
 
-// isKazooSemaphore reports whether path is a semaphore in kazoo's layout. Its door remains when it is no longer used.
+// isKazooSemaphore reports whether path is a semaphore in kazoo's layout. kazoo never deletes the door, so a door next
+// to the contenders of a lock proves nothing unless there are leases too.
 func (l listing) isKazooSemaphore(path string) bool {
 	_, door := l[path+layout.KazooDoor]
 	return door && (!l.has(path, ofLocks...) || l.has(path, layout.Lease) || slices.ContainsFunc(l[path], NamesKazooLease))

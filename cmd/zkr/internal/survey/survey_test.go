@@ -35,6 +35,15 @@ func counting(sent *atomic.Int64) conn.Option {
 	return conn.WithTracer(&zkrecipes.Tracer{Request: func(context.Context, zkrecipes.Request) { sent.Add(1) }})
 }
 
+// permit acquires the only permit of the semaphore at /q.
+func permit(t *testing.T, c *conn.Client, opts ...semaphore.Option) {
+	t.Helper()
+	s, err := semaphore.New(c, "/q", 1, opts...)
+	require.NoError(t, err)
+	_, err = s.Acquire(t.Context(), 1)
+	require.NoError(t, err)
+}
+
 // node creates an ephemeral sequential node, as a client of another library does.
 func node(t *testing.T, c *conn.Client, path, data string) string {
 	t.Helper()
@@ -158,10 +167,7 @@ func TestLayouts(t *testing.T) {
 			node(t, two, "/q-__lock__/"+hex+"__lock__", "two")
 		}, "semaphore kazoo | held | permit one | permit two"},
 		{"semaphore shared with kazoo", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
-			a, err := semaphore.New(one, "/q", 1, semaphore.WithKazoo())
-			require.NoError(t, err)
-			_, err = a.Acquire(t.Context(), 1)
-			require.NoError(t, err)
+			permit(t, one, semaphore.WithKazoo())
 			node(t, two, "/q-__lock__/"+hex+"__lock__", "two")
 		}, "semaphore curator+kazoo | held | permit one/1 | permit two"},
 		{"Curator's default data", func(t *testing.T, _ *zktest.Server, one, _ *conn.Client) {
@@ -172,27 +178,18 @@ func TestLayouts(t *testing.T) {
 			node(t, two, "/q/"+guid+"lock-", "two")
 		}, "election curator | mixed | leader one | mutex two"},
 		{"a lock and a semaphore", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
-			a, err := semaphore.New(one, "/q", 1)
-			require.NoError(t, err)
-			_, err = a.Acquire(t.Context(), 1)
-			require.NoError(t, err)
+			permit(t, one)
 			node(t, two, "/q/"+guid+"lock-", "two")
 			node(t, two, "/q/"+guid+"lock-", "three")
 		}, "semaphore curator | mixed | permit one/1, mutex two | mutex three"},
 		{"a lock and a semaphore of kazoo", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
-			a, err := semaphore.New(one, "/q", 1, semaphore.WithKazoo())
-			require.NoError(t, err)
-			_, err = a.Acquire(t.Context(), 1)
-			require.NoError(t, err)
+			permit(t, one, semaphore.WithKazoo())
 			node(t, two, "/q/"+hex+"__lock__", "two")
 			node(t, two, "/q-__lock__/"+hex+"__lock__", "three")
 		}, "semaphore curator+kazoo | mixed | permit one/1, mutex two | permit three"},
 		{"two semaphores", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
-			a, err := semaphore.New(one, "/q", 1)
-			require.NoError(t, err)
-			_, err = a.Acquire(t.Context(), 1)
-			require.NoError(t, err)
-			_, err = two.Create(t.Context(), "/q/"+hex, []byte("two"), zk.FlagEphemeral)
+			permit(t, one)
+			_, err := two.Create(t.Context(), "/q/"+hex, []byte("two"), zk.FlagEphemeral)
 			require.NoError(t, err)
 			node(t, one, "/q-__lock__/"+hex+"__lock__", "three")
 		}, "semaphore curator+kazoo | mixed | permit two, permit one/1 | permit three"},
