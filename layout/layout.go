@@ -101,7 +101,7 @@ func Compare(a, b Contender) int {
 // door.) A waiter at the door waits as it would for a lock. Curator's readers may wait for a different contender.
 func Ahead(queue []Contender, me int) int {
 	switch c := queue[me]; {
-	case me == 0, c.Kind == Lease, c.Kind == KazooLease, c.reads() && c.Key == queue[0].Key && !c.Exhausted():
+	case me == 0, c.Kind == Lease, c.Kind == KazooLease, c.Key == queue[0].Key && !c.Exhausted():
 		return -1
 	case !c.reads():
 		return me - 1

@@ -445,7 +445,12 @@ func TestCreate_SequentialAtTheRoot_StaysBelowTheChroot(t *testing.T) {
 				require.Regexp(t, `^/\d{10}$`, path)
 				require.True(t, srv.Exists(chroot+path), path)
 			}
-			require.Equal(t, slices.Repeat([]string{chroot + "/"}, 4), asked.Values(), "the path without the number")
+			counted := s.BytesOfEnd()
+			brief, err := c.Create(ctx, "/", nil, zk.FlagEphemeralSequential)
+			require.NoError(t, err)
+			require.NoError(t, c.Delete(ctx, brief, -1))
+			require.Equal(t, counted, s.BytesOfEnd())
+			require.Equal(t, slices.Repeat([]string{chroot + "/"}, 5), asked.Values(), "the path without the number")
 			for _, mode := range []int32{0, zk.FlagEphemeral, zk.FlagContainer} {
 				_, err = c.Create(ctx, "/", nil, mode)
 				require.ErrorIs(t, err, zk.ErrNodeExists, "a node without a number is the root itself")
