@@ -100,8 +100,8 @@ func TestContention(t *testing.T) {
 		"Update, equal latency": {updateOne, false, 16, 2 * time.Second},
 	} {
 		for n, lasts := range map[int]time.Duration{2: 10 * time.Second, 8: 12 * time.Second, 64: 16 * time.Second} {
-			if bubble.Race && (n == 64 || !tt.vary) { // takes minutes
-				continue
+			if n == 64 && tt.vary || bubble.Race && (n != 8 || !tt.vary) {
+				continue // costs much, and shows nothing that the others do not
 			}
 			t.Run(fmt.Sprintf("%s, %d clients", name, n), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, srv *zktest.Server) {

@@ -52,7 +52,7 @@ func TestGzip_ReadsCurators(t *testing.T) {
 
 func TestGzip_Decode(t *testing.T) {
 	codec := value.Gzip(value.Text())
-	good := zipped(t, []byte("hello"))
+	good, largest := zipped(t, []byte("hello")), zipped(t, make([]byte, 16<<20))
 	for name, tt := range map[string]struct {
 		data []byte
 		want string
@@ -66,9 +66,9 @@ func TestGzip_Decode(t *testing.T) {
 		"header alone":     {good[:10], "", "want gzip"},
 		"something behind": {append(bytes.Clone(good), "something that is no gzip"...), "", "want gzip"},
 		"wrong sum":        {append(bytes.Clone(good[:len(good)-8]), 0, 0, 0, 0, 5, 0, 0, 0), "", "want gzip"},
-		"the largest":      {zipped(t, make([]byte, 16<<20)), strings.Repeat("\x00", 16<<20), ""},
+		"the largest":      {largest, strings.Repeat("\x00", 16<<20), ""},
 		"too large":        {zipped(t, make([]byte, 16<<20+1)), "", "exceeds 16777216 bytes"},
-		"too large in two": {append(zipped(t, make([]byte, 16<<20)), good...), "", "exceeds 16777216 bytes"},
+		"too large in two": {append(bytes.Clone(largest), good...), "", "exceeds 16777216 bytes"},
 	} {
 		got, err := codec.Decode(tt.data)
 		if tt.err != "" {
