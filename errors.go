@@ -228,10 +228,10 @@ type WaitError struct {
 	// Position is the caller's place in the queue when it last looked, counting the holder as 1; 0 if it never saw the
 	// queue. If a semaphore has too few leases left, all lease holders together count as one place.
 	Position int
-	// Of is the length of the queue when the caller last looked.
-	Of int
 	// Holder is the contender that was at the head of the queue; for a semaphore, as in [BusyError].
 	Holder Participant
+	// Queue is the length of the queue when the caller last looked.
+	Queue int
 	// Err matches the context's cause and describes what the caller was waiting for, such as a server that did not
 	// answer.
 	Err error
@@ -243,9 +243,9 @@ func (e *WaitError) Error() string {
 		return fmt.Sprintf("%s: gave up without a place in the queue: %v", e.Path, e.Err)
 	}
 	if e.Holder.Path == "" {
-		return fmt.Sprintf("%s: gave up at place %d: %d in the queue: %v", e.Path, e.Position, e.Of, e.Err)
+		return fmt.Sprintf("%s: gave up at place %d: %d in the queue: %v", e.Path, e.Position, e.Queue, e.Err)
 	}
-	return fmt.Sprintf("%s: gave up at place %d: held by %s, %d in the queue: %v", e.Path, e.Position, e.Holder, e.Of,
+	return fmt.Sprintf("%s: gave up at place %d: held by %s, %d in the queue: %v", e.Path, e.Position, e.Holder, e.Queue,
 		e.Err)
 }
 

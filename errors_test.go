@@ -16,7 +16,7 @@ func TestErrors_NameSessionsAsServersDo(t *testing.T) {
 	for _, err := range []error{
 		&zkrecipes.TakenError{Path: "/members/a", Session: id, Czxid: 7},
 		&zkrecipes.BusyError{Path: "/q", Holder: holder},
-		&zkrecipes.WaitError{Path: "/q", Holder: holder, Position: 2, Of: 2},
+		&zkrecipes.WaitError{Path: "/q", Holder: holder, Position: 2, Queue: 2},
 	} {
 		require.ErrorContains(t, err, "0xca00000000000002", "%T", err)
 	}

@@ -373,7 +373,7 @@ func TestErrors_Say(t *testing.T) {
 		`/l: gave up at place 2: ` +
 			`held by "db1/77" (session 0x1f, token 12, ` +
 			`since 2026-03-01T12:00:00Z), 3 in the queue: context canceled`: &zkrecipes.WaitError{
-			Path: "/l", Position: 2, Of: 3, Holder: holder, Err: context.Canceled,
+			Path: "/l", Position: 2, Queue: 3, Holder: holder, Err: context.Canceled,
 		},
 		`/l: held by another contender: "\xff` + strings.Repeat(`\x00`, 63) +
 			`" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
@@ -395,7 +395,7 @@ func TestErrors_Say(t *testing.T) {
 		`/l: gave up at place 2: ` +
 			`held by a contender that was asked to release (session 0x1f, token 12, ` +
 			`since 2026-03-01T12:00:00Z), 3 in the queue: context canceled`: &zkrecipes.WaitError{
-			Path: "/l", Position: 2, Of: 3, Holder: asked, Err: context.Canceled,
+			Path: "/l", Position: 2, Queue: 3, Holder: asked, Err: context.Canceled,
 		},
 		`/n: taken by another session: ` +
 			`0x1f (czxid 0xc, data "db1/77"): the node is removed when that session ends`: &zkrecipes.TakenError{
@@ -403,7 +403,7 @@ func TestErrors_Say(t *testing.T) {
 		},
 		`/l: held by another contender: 2 in the queue`: &zkrecipes.BusyError{Path: "/l", Queue: 2},
 		`/l: gave up at place 2: 3 in the queue: context canceled`: &zkrecipes.WaitError{
-			Path: "/l", Position: 2, Of: 3,
+			Path: "/l", Position: 2, Queue: 3,
 			Err: context.Canceled,
 		},
 		`/n: taken by a node that is not ephemeral ` +

@@ -1,6 +1,6 @@
-// Package hold manages granted contenders: how they are granted (Give), the holds on them (Grant, nested.go), how those
-// end (endHolds for a loss, letGo for a release), the watch on the node (watch.go), and the work done under a hold
-// (body.go, run.go).
+// Package hold manages granted contenders: how they are granted (FromTurn), the holds on them (Grant, nested.go), how
+// those end (endHolds for a loss, leaveGrant for a release), the watch on the node (watch.go), and the work done under
+// a hold (body.go, run.go).
 package hold
 
 import (
@@ -33,9 +33,9 @@ type Grant struct {
 	logged    sync.Once // guards the log entry about its loss
 
 	mu       sync.Mutex
-	holds    []*share
-	first    share     // memory for the first
-	one      [1]*share // backing array of holds
+	holds    []*backing
+	first    backing     // memory for the first
+	one      [1]*backing // the array of holds while there is one
 	ended    bool
 	detached bool                 // done is closed, or will be closed as soon as it is created
 	open     int32                // guarded transactions that are in flight, or may be because their outcome is unknown
@@ -46,9 +46,9 @@ type Grant struct {
 	stopLoss func()
 }
 
-// share is what one hold has of a grant. The hold was acquired through a parent that may belong to another client, made
-// by Sub, in which the same nodes have different paths.
-type share struct {
+// backing is the part that one hold has in a grant. The hold was acquired through a parent that may belong to another
+// client, made by Sub, in which the same nodes have different paths.
+type backing struct {
 	context.Context //nolint:containedctx // that of the acquisition, for its values
 	grant           *Grant
 	through         *ephemeral.Parent
@@ -56,9 +56,9 @@ type share struct {
 	end             func(*zkrecipes.LostError) // ends the hold as lost
 }
 
-// local translates one of the node's paths to the path it has in the share's client.
-func (sh *share) local(path string) string {
-	return sh.through.Path + strings.TrimPrefix(path, sh.grant.Node.Parent.Path)
+// local translates one of the node's paths to the path it has in the hold's client.
+func (b *backing) local(path string) string {
+	return b.through.Path + strings.TrimPrefix(path, b.grant.Node.Parent.Path)
 }
 
 // Turn is a contender whose turn it is.
@@ -116,17 +116,17 @@ func (t *Turn) confirm(ctx context.Context) error {
 	return nil
 }
 
-// Give creates the hold on a granted contender. It is the last gate: the proof of the session must last long enough for
-// a grant (otherwise [session.Session.Prove] asks the leader), and the loss callback must be set before the caller sees
-// the hold. On error the caller removes the node.
+// FromTurn creates the hold on a granted contender. It is the last gate: the proof of the session must last long enough
+// for a grant (otherwise [session.Session.Prove] asks the leader), and the loss callback must be set before the caller
+// sees the hold. On error the caller removes the node.
 //
 // The proof may take a while. Meanwhile the node may be deleted by hand and another client granted. No event reports
-// this if the node is not watched, or if the connection is lost as well; in both cases Give checks that the node still
-// exists. While it does, the turn is valid: the parent is the same one, so nobody has entered ahead, and those that had
-// left are gone for good.
+// this if the node is not watched, or if the connection is lost as well; in both cases FromTurn checks that the node
+// still exists. While it does, the turn is valid: the parent is the same one, so nobody has entered ahead, and those
+// that had left are gone for good.
 //
 // Errors: the session's own; ErrGone if the node was lost in the meantime; the cause of ctx.
-func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
+func FromTurn(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 	n := turn.Node
 	g := &Grant{Node: n, Token: turn.Token, place: turn.Place}
 	n.Session.BeginRetention()
@@ -139,7 +139,7 @@ func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 		g.watch(turn.Watch)
 		return h, nil
 	}
-	g.seal(nil)
+	g.end(nil)
 	g.detach()
 	g.traceEnd()
 	switch {
@@ -188,20 +188,20 @@ func (g *Grant) proveAndRegister(ctx context.Context, turn *Turn) error {
 	}
 }
 
-// hold adds a hold to the grant, unless the grant has ended. sh is the memory for its share.
-func (g *Grant) hold(ctx context.Context, through *ephemeral.Parent, sh *share) (*zkrecipes.Hold, bool) {
-	*sh = share{Context: ctx, grant: g, through: through}
+// hold adds a hold to the grant, unless the grant has ended. b is the memory for its backing.
+func (g *Grant) hold(ctx context.Context, through *ephemeral.Parent, b *backing) (*zkrecipes.Hold, bool) {
+	*b = backing{Context: ctx, grant: g, through: through}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.ended {
 		return nil, false
 	}
-	sh.hold, sh.end = zkrecipes.NewHold(sh, sh)
+	b.hold, b.end = zkrecipes.NewHold(b, b)
 	if g.holds == nil {
 		g.holds = g.one[:0]
 	}
-	g.holds = append(g.holds, sh)
-	return sh.hold, true
+	g.holds = append(g.holds, b)
+	return b.hold, true
 }
 
 // revokeOnce notifies the holders of a request to release.
@@ -228,11 +228,11 @@ func (g *Grant) lose(why *zkrecipes.LostError) { g.endHolds(why)() }
 // the loss and removes the node, which would block others if the session lives on. A session with many grants calls
 // these functions only after the holds of all its grants have ended.
 func (g *Grant) endHolds(why *zkrecipes.LostError) (afterwards func()) {
-	holds := g.seal(why)
-	for _, sh := range holds {
+	holds := g.end(why)
+	for _, b := range holds {
 		lost := *why
-		lost.Path = sh.Path()
-		sh.end(&lost)
+		lost.Path = b.Path()
+		b.end(&lost)
 	}
 	return func() {
 		if len(holds) > 0 {
@@ -244,8 +244,8 @@ func (g *Grant) endHolds(why *zkrecipes.LostError) (afterwards func()) {
 	}
 }
 
-// seal ends the grant, so that no more holds are added. It returns the remaining holds, which the caller must end.
-func (g *Grant) seal(why *zkrecipes.LostError) []*share {
+// end ends the grant, so that no more holds are added. It returns the remaining holds, which the caller must end.
+func (g *Grant) end(why *zkrecipes.LostError) []*backing {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.ended {
@@ -272,18 +272,18 @@ func (g *Grant) detach() {
 	})
 }
 
-// Value makes the share the context from which its hold takes its values.
-func (sh *share) Value(key any) any {
-	if key == (shareKey{}) {
-		return sh
+// Value makes the backing the context from which its hold takes its values.
+func (b *backing) Value(key any) any {
+	if key == (backingKey{}) {
+		return b
 	}
-	return sh.Context.Value(key)
+	return b.Context.Value(key)
 }
 
-// isAbove reports whether ctx descends from the share's hold.
-func (sh *share) isAbove(ctx context.Context) bool {
-	for of := shareOf(ctx); of != nil; of = shareOf(of.Context) {
-		if of == sh {
+// isAbove reports whether ctx descends from the hold.
+func (b *backing) isAbove(ctx context.Context) bool {
+	for of := backingOf(ctx); of != nil; of = backingOf(of.Context) {
+		if of == b {
 			return true
 		}
 	}
@@ -311,26 +311,26 @@ func (g *Grant) over() <-chan struct{} {
 }
 
 // Path is part of zkrecipes.Backing.
-func (sh *share) Path() string { return sh.local(sh.grant.Node.Paths[0]) }
+func (b *backing) Path() string { return b.local(b.grant.Node.Paths[0]) }
 
 // Token is part of zkrecipes.Backing.
-func (sh *share) Token() zkrecipes.Token { return sh.grant.Token }
+func (b *backing) Token() zkrecipes.Token { return b.grant.Token }
 
 // ValidUntil is part of zkrecipes.Backing.
-func (sh *share) ValidUntil() time.Time { return sh.grant.Node.Session.ValidUntil() }
+func (b *backing) ValidUntil() time.Time { return b.grant.Node.Session.ValidUntil() }
 
 // OnExpiring is part of zkrecipes.Backing.
-func (sh *share) OnExpiring(lead time.Duration, f func()) (stop func()) {
-	return sh.grant.Node.Session.OnExpiring(lead, f)
+func (b *backing) OnExpiring(lead time.Duration, f func()) (stop func()) {
+	return b.grant.Node.Session.OnExpiring(lead, f)
 }
 
 // Revoked is part of zkrecipes.Backing.
-func (sh *share) Revoked() <-chan struct{} { return sh.grant.revocation() }
+func (b *backing) Revoked() <-chan struct{} { return b.grant.revocation() }
 
 // Release is part of zkrecipes.Backing.
-func (sh *share) Release(ctx context.Context) error {
-	g, n := sh.grant, sh.grant.Node
-	held, passesOn := sh.letGo()
+func (b *backing) Release(ctx context.Context) error {
+	g, n := b.grant, b.grant.Node
+	held, passesOn := b.leaveGrant()
 	if held {
 		return nil
 	}
@@ -341,15 +341,15 @@ func (sh *share) Release(ctx context.Context) error {
 		g.place.PassOn()
 	}
 	// A context that descends from the hold has ended with it, which is not an error.
-	if err := n.WaitRemoved(ctx); err != nil && (!errors.Is(err, zkrecipes.ErrReleased) || !sh.isAbove(ctx)) {
-		return &session.OpError{Op: "release", Path: sh.Path(), Err: fmt.Errorf("the node is not deleted yet: %w", err)}
+	if err := n.WaitRemoved(ctx); err != nil && (!errors.Is(err, zkrecipes.ErrReleased) || !b.isAbove(ctx)) {
+		return &session.OpError{Op: "release", Path: b.Path(), Err: fmt.Errorf("the node is not deleted yet: %w", err)}
 	}
 	return nil
 }
 
 // Lapse is part of zkrecipes.Backing.
-func (sh *share) Lapse(until time.Time) {
-	sh.grant.lose(&zkrecipes.LostError{Reason: zkrecipes.LossDeadline, At: until})
+func (b *backing) Lapse(until time.Time) {
+	b.grant.lose(&zkrecipes.LostError{Reason: zkrecipes.LossDeadline, At: until})
 }
 
 // logLoss logs the loss of the grant once. Closing the client is the owner's own decision, and does not warrant a
@@ -372,14 +372,15 @@ func (g *Grant) logLoss(why *zkrecipes.LostError) {
 	})
 }
 
-// letGo removes the share from its grant, and ends the grant if it was the last. It reports whether other holds remain.
-// If none do, it also reports whether the grant passes its place on: it was not lost, and nothing that the node guards
-// is in flight. All of this is one step, because a hold added in between would be on a node that is being removed.
-func (sh *share) letGo() (held, passesOn bool) {
-	g := sh.grant
+// leaveGrant removes the hold from its grant, and ends the grant if it was the last. It reports whether other holds
+// remain. If none do, it also reports whether the grant passes its place on: it was not lost, and nothing that the node
+// guards is in flight. All of this is one step, because a hold added in between would be on a node that is being
+// removed.
+func (b *backing) leaveGrant() (held, passesOn bool) {
+	g := b.grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.holds = slices.DeleteFunc(g.holds, func(other *share) bool { return other == sh })
+	g.holds = slices.DeleteFunc(g.holds, func(other *backing) bool { return other == b })
 	if len(g.holds) > 0 && !g.ended {
 		return true, false
 	}
@@ -389,23 +390,23 @@ func (sh *share) letGo() (held, passesOn bool) {
 }
 
 // Check is part of zkrecipes.Backing: a read at least as recent as the leader's state when it was called.
-func (sh *share) Check(ctx context.Context) error {
-	n := sh.grant.Node
+func (b *backing) Check(ctx context.Context) error {
+	n := b.grant.Node
 	if err := n.Session.Sync(ctx, n.Paths[0]); err != nil {
 		return err
 	}
 	if err := n.RequireExists(ctx); errors.Is(err, ephemeral.ErrGone) {
-		return sh.deleted()
+		return b.deleted()
 	} else {
 		return err
 	}
 }
 
 // deleted ends the grant because its node is gone, and returns the error that reports this.
-func (sh *share) deleted() error {
-	why := sh.grant.gone()
-	why.Path = sh.Path()
-	sh.grant.lose(why)
+func (b *backing) deleted() error {
+	why := b.grant.gone()
+	why.Path = b.Path()
+	b.grant.lose(why)
 	return why
 }
 
@@ -413,8 +414,8 @@ func (sh *share) deleted() error {
 // nothing on: before anybody else holds, the node must be gone, so that a late copy of the transaction fails.
 //
 // Errors: if the grant has ended.
-func (sh *share) beginTxn() error {
-	g := sh.grant
+func (b *backing) beginTxn() error {
+	g := b.grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -425,13 +426,13 @@ func (sh *share) beginTxn() error {
 		return zkrecipes.ErrReleased
 	default:
 		lost := *g.lost
-		lost.Path = sh.Path()
+		lost.Path = b.Path()
 		return &lost
 	}
 }
 
-func (sh *share) endTxn(err error) {
-	g := sh.grant
+func (b *backing) endTxn(err error) {
+	g := b.grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !errors.Is(err, zkrecipes.ErrUnknownOutcome) {
@@ -440,33 +441,33 @@ func (sh *share) endTxn(err error) {
 }
 
 // isOver reports whether the hold, its grant or its session has ended.
-func (sh *share) isOver() bool {
-	return sh.hold.Err() != nil || !sh.grant.IsHeld() || sh.grant.Node.Session.Err() != nil
+func (b *backing) isOver() bool {
+	return b.hold.Err() != nil || !b.grant.IsHeld() || b.grant.Node.Session.Err() != nil
 }
 
 // Txn is part of zkrecipes.Backing.
-func (sh *share) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
-	return guarded(ctx, []*share{sh}, ops)
+func (b *backing) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
+	return guarded(ctx, []*backing{b}, ops)
 }
 
-// guarded applies ops if the nodes of all shares, which belong to one client, exist when the leader applies them. The
+// guarded applies ops if the nodes of all holds, which belong to one client, exist when the leader applies them. The
 // name of a node is unique, so a node that exists then is ours, and no other contender can have been granted what it
-// represents: see beginTxn. The paths of ops are those of the first share's client.
-func guarded(ctx context.Context, shares []*share, ops []zkrecipes.Op) (results []zkrecipes.OpResult, err error) {
-	through := shares[0].through.Client
+// represents: see beginTxn. The paths of ops are those of the first hold's client.
+func guarded(ctx context.Context, backings []*backing, ops []zkrecipes.Op) (results []zkrecipes.OpResult, err error) {
+	through := backings[0].through.Client
 	var guards []zkrecipes.Op
-	var guardians []*share // parallel to guards
-	for _, sh := range shares {
-		if err := sh.beginTxn(); err != nil {
+	var guardians []*backing // parallel to guards
+	for _, b := range backings {
+		if err := b.beginTxn(); err != nil {
 			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
 		}
-		defer func() { sh.endTxn(err) }()
-		for _, path := range sh.grant.Node.Paths {
-			guards = append(guards, zkrecipes.OpCheck(through.Rel(sh.through.Client.Abs(sh.local(path))), -1))
-			guardians = append(guardians, sh)
+		defer func() { b.endTxn(err) }()
+		for _, path := range b.grant.Node.Paths {
+			guards = append(guards, zkrecipes.OpCheck(through.Rel(b.through.Client.Abs(b.local(path))), -1))
+			guardians = append(guardians, b)
 		}
 	}
-	results, err = through.Reroot(shares[0].grant.Node.Session).Multi(ctx, append(guards, ops...)...)
+	results, err = through.Reroot(backings[0].grant.Node.Session).Multi(ctx, append(guards, ops...)...)
 	var failed *session.OpError
 	switch {
 	case err == nil:
@@ -485,7 +486,7 @@ func guarded(ctx context.Context, shares []*share, ops []zkrecipes.Op) (results 
 		return nil, err
 	// Otherwise it is another hold, from which ctx descends, that has ended.
 	case (errors.Is(err, zkrecipes.ErrLost) || errors.Is(err, zkrecipes.ErrReleased)) &&
-		slices.ContainsFunc(shares, (*share).isOver):
+		slices.ContainsFunc(backings, (*backing).isOver):
 		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
 	default:
 		return nil, err

@@ -45,7 +45,7 @@ func contender(t *testing.T, c *conn.Client) *ephemeral.Node {
 func give(t *testing.T, c *conn.Client) (*ephemeral.Parent, *zkrecipes.Hold, *Grant) {
 	t.Helper()
 	n := contender(t, c)
-	h, err := Give(t.Context(), Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, nil)
+	h, err := FromTurn(t.Context(), Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, nil)
 	require.NoError(t, err)
 	g, ok := Above(h.Context(), n.Parent, kind)
 	require.True(t, ok)
@@ -61,13 +61,13 @@ func TestShare_ReleasedWhileBeingLost(t *testing.T) {
 		require.True(t, ok)
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Delay(time.Second))
 
-		left := g.seal(nil) // what lose does first
+		left := g.end(nil) // what lose does first
 		start := time.Now()
 		require.NoError(t, inner.Release(t.Context()))
 		require.Equal(t, time.Second, time.Since(start))
 		require.Empty(t, srv.Ephemerals(srv.SessionOf("a")))
-		for _, sh := range left {
-			sh.end(&zkrecipes.LostError{Reason: zkrecipes.LossExpired})
+		for _, b := range left {
+			b.end(&zkrecipes.LostError{Reason: zkrecipes.LossExpired})
 		}
 		require.ErrorIs(t, inner.Err(), zkrecipes.ErrReleased)
 		require.ErrorIs(t, outer.Err(), zkrecipes.ErrLost)
@@ -268,8 +268,8 @@ func TestTxn_AnotherHoldIsLost_IsNotFenced(t *testing.T) {
 	})
 }
 
-// TestTxn_HoldEndsBeforeItIsSent_IsFenced: a transaction waits for a connection when the hold ends whose context it has.
-// The hold that guards it is that one, or another on the same contender, which is about to end too.
+// TestTxn_HoldEndsBeforeItIsSent_IsFenced: a transaction waits for a connection when the hold ends whose context it
+// has. The hold that guards it is that one, or another on the same contender, which is about to end too.
 func TestTxn_HoldEndsBeforeItIsSent_IsFenced(t *testing.T) {
 	for name, end := range map[string]func(g *Grant, outer, inner *zkrecipes.Hold) (through *zkrecipes.Hold){
 		"released": func(_ *Grant, _, inner *zkrecipes.Hold) *zkrecipes.Hold {
@@ -279,8 +279,8 @@ func TestTxn_HoldEndsBeforeItIsSent_IsFenced(t *testing.T) {
 		"one lost, the other about to be": func(g *Grant, outer, _ *zkrecipes.Hold) *zkrecipes.Hold {
 			time.AfterFunc(time.Second, func() { // the first steps of endHolds
 				why := &zkrecipes.LostError{Reason: zkrecipes.LossNodeDeleted, Path: outer.Path()}
-				g.seal(why)
-				shareOf(outer.Context()).end(why)
+				g.end(why)
+				backingOf(outer.Context()).end(why)
 			})
 			return outer
 		},
@@ -340,9 +340,9 @@ func onHold(f func()) *zkrecipes.Tracer {
 	}}
 }
 
-// TestGive_EndsAsItIsMade: the session, the connection or the caller ends between the proof and the hold. Then no hold
-// is made, and the session is not kept proven.
-func TestGive_EndsAsItIsMade(t *testing.T) {
+// TestFromTurn_EndsAsItIsMade: the session, the connection or the caller ends between the proof and the hold. Then no
+// hold is made, and the session is not kept proven.
+func TestFromTurn_EndsAsItIsMade(t *testing.T) {
 	why := errors.New("why")
 	for name, tt := range map[string]struct {
 		end func(srv *zktest.Server, s *session.Session, cancel context.CancelCauseFunc)
@@ -365,7 +365,7 @@ func TestGive_EndsAsItIsMade(t *testing.T) {
 				var n *ephemeral.Node
 				n = contender(t, bubble.Dial(t, srv, "a", conn.WithTracer(onHold(func() { tt.end(srv, n.Session, cancel) }))))
 				_, a := Begin(ctx, n.Parent.Client, zkrecipes.AcquireStart{Recipe: "mutex", Path: n.Parent.Path})
-				h, err := Give(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid), Config: recipe.Config{LossOnSuspend: true}}, a)
+				h, err := FromTurn(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid), Config: recipe.Config{LossOnSuspend: true}}, a)
 				require.ErrorIs(t, err, tt.is)
 				require.Nil(t, h)
 				n.Remove()
@@ -376,10 +376,10 @@ func TestGive_EndsAsItIsMade(t *testing.T) {
 	}
 }
 
-// TestGive_LossOnSuspend_WaitsForTheConnection: the session is proven, but not connected. A hold would be lost
+// TestFromTurn_LossOnSuspend_WaitsForTheConnection: the session is proven, but not connected. A hold would be lost
 // immediately, so none is made until the session is connected again. Until then the caller may give up; afterwards the
 // hold ends with the next disconnect.
-func TestGive_LossOnSuspend_WaitsForTheConnection(t *testing.T) {
+func TestFromTurn_LossOnSuspend_WaitsForTheConnection(t *testing.T) {
 	for _, goes := range []bool{true, false} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			n := contender(t, bubble.Dial(t, srv, "a"))
@@ -393,7 +393,7 @@ func TestGive_LossOnSuspend_WaitsForTheConnection(t *testing.T) {
 				ctx, cancel = context.WithTimeout(ctx, time.Second/2)
 				defer cancel()
 			}
-			h, err := Give(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid), Config: recipe.Config{LossOnSuspend: true}}, nil)
+			h, err := FromTurn(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid), Config: recipe.Config{LossOnSuspend: true}}, nil)
 			if goes {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				return
@@ -436,15 +436,15 @@ func TestWatch_CannotBeSet_IsLogged(t *testing.T) {
 	}
 }
 
-// TestGive_CallerGoesBeforeTheProof: nothing is held, so the session is not kept proven.
-func TestGive_CallerGoesBeforeTheProof(t *testing.T) {
+// TestFromTurn_CallerGoesBeforeTheProof: nothing is held, so the session is not kept proven.
+func TestFromTurn_CallerGoesBeforeTheProof(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		n := contender(t, bubble.Dial(t, srv, "a"))
 		time.Sleep(time.Minute) // no proof lasts that long
 		srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.HoldReply(2*time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := Give(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, nil)
+		_, err := FromTurn(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		n.Remove()
 		require.NoError(t, n.WaitRemoved(t.Context()))
@@ -486,9 +486,9 @@ func TestWatch_Deletion_EndsTheHoldOnArrival(t *testing.T) {
 	})
 }
 
-// TestGive_DeletedBeforeTheProof: the node is deleted while the proof is under way. If it is watched, the server
+// TestFromTurn_DeletedBeforeTheProof: the node is deleted while the proof is under way. If it is watched, the server
 // reports the deletion.
-func TestGive_DeletedBeforeTheProof(t *testing.T) {
+func TestFromTurn_DeletedBeforeTheProof(t *testing.T) {
 	for name, watched := range map[string]bool{"watched": true, "not watched": false} {
 		t.Run(name, func(t *testing.T) {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -506,7 +506,7 @@ func TestGive_DeletedBeforeTheProof(t *testing.T) {
 					time.Sleep(time.Second / 2)
 					_ = srv.Delete(n.Paths[0])
 				}()
-				_, err := Give(t.Context(), turn, nil)
+				_, err := FromTurn(t.Context(), turn, nil)
 				require.ErrorIs(t, err, ephemeral.ErrGone)
 				require.Equal(t, watched, asked.Hits() == 0)
 			})
@@ -514,37 +514,37 @@ func TestGive_DeletedBeforeTheProof(t *testing.T) {
 	}
 }
 
-// TestGive_MadeAgainBeforeTheProof: another node with the same name is not the contender.
-func TestGive_MadeAgainBeforeTheProof(t *testing.T) {
+// TestFromTurn_MadeAgainBeforeTheProof: another node with the same name is not the contender.
+func TestFromTurn_MadeAgainBeforeTheProof(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		n := contender(t, bubble.Dial(t, srv, "a"))
 		time.Sleep(90 * time.Second) // each minute, the server deletes empty containers
 		turn := Turn{Node: n, Token: 1, NextConnection: n.Session.NextConnection()}
-		// Otherwise the sync that Give causes could be answered before Give looks whether it must wait for a proof.
+		// Otherwise the sync that FromTurn causes could be answered before FromTurn looks whether it must wait for a proof.
 		srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Delay(time.Second))
 		require.NoError(t, srv.Delete(n.Paths[0]))
 		_, err := srv.Create(n.Paths[0], nil, zktest.Persistent)
 		require.NoError(t, err)
-		_, err = Give(t.Context(), turn, nil)
+		_, err = FromTurn(t.Context(), turn, nil)
 		require.ErrorIs(t, err, ephemeral.ErrGone)
 	})
 }
 
-// TestGive_ProvenAtOnce_AsksNothing: the answer that showed the node is recent enough.
-func TestGive_ProvenAtOnce_AsksNothing(t *testing.T) {
+// TestFromTurn_ProvenAtOnce_AsksNothing: the answer that showed the node is recent enough.
+func TestFromTurn_ProvenAtOnce_AsksNothing(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		n := contender(t, bubble.Dial(t, srv, "a"))
 		asked := srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.Proceed())
-		h, err := Give(t.Context(), Turn{Node: n, Token: 1, NextConnection: n.Session.NextConnection()}, nil)
+		h, err := FromTurn(t.Context(), Turn{Node: n, Token: 1, NextConnection: n.Session.NextConnection()}, nil)
 		require.NoError(t, err)
 		require.NoError(t, h.Release(t.Context()))
 		require.Zero(t, asked.Hits())
 	})
 }
 
-// TestGive_GoesOnWithTheWatchOfTheWaiter: a short hold reads nothing. A longer one reads its node in case the event was
-// withheld.
-func TestGive_GoesOnWithTheWatchOfTheWaiter(t *testing.T) {
+// TestFromTurn_GoesOnWithTheWatchOfTheWaiter: a short hold reads nothing. A longer one reads its node in case the event
+// was withheld.
+func TestFromTurn_GoesOnWithTheWatchOfTheWaiter(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(t *testing.T, srv *zktest.Server, path string)
 		reads int
@@ -580,7 +580,7 @@ func TestGive_GoesOnWithTheWatchOfTheWaiter(t *testing.T) {
 				_, _, watch, err := n.Session.GetW(t.Context(), n.Paths[0])
 				require.NoError(t, err)
 				reads := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Proceed())
-				h, err := Give(t.Context(), Turn{Node: n, Token: 1, Watch: watch}, nil)
+				h, err := FromTurn(t.Context(), Turn{Node: n, Token: 1, Watch: watch}, nil)
 				require.NoError(t, err)
 				time.Sleep(readAfter - 1)
 				require.Zero(t, reads.Hits())
@@ -623,11 +623,11 @@ func TestRelease_TellsThatItWasOne(t *testing.T) {
 			require.NoError(t, h.Release(t.Context()))
 		}, 1},
 		"lapsed": {func(_ *testing.T, h *zkrecipes.Hold, _ *Grant) {
-			shareOf(h.Context()).Lapse(time.Now())
+			backingOf(h.Context()).Lapse(time.Now())
 		}, 0},
 		"released while it is lost": {func(t *testing.T, h *zkrecipes.Hold, g *Grant) {
 			t.Helper()
-			g.seal(&zkrecipes.LostError{Reason: zkrecipes.LossExpired}) // what a loss does first
+			g.end(&zkrecipes.LostError{Reason: zkrecipes.LossExpired}) // what a loss does first
 			require.NoError(t, h.Release(t.Context()))
 		}, 0},
 	} {
@@ -635,7 +635,7 @@ func TestRelease_TellsThatItWasOne(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := contender(t, bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a"))
 				var told turns
-				h, err := Give(t.Context(), Turn{Node: n, Token: 1, Place: &told}, nil)
+				h, err := FromTurn(t.Context(), Turn{Node: n, Token: 1, Place: &told}, nil)
 				require.NoError(t, err)
 				g, ok := Above(h.Context(), n.Parent, kind)
 				require.True(t, ok)
@@ -654,7 +654,7 @@ func TestRelease_TellsTheTracer(t *testing.T) {
 		tracer := &zkrecipes.Tracer{HoldEnd: func(_ context.Context, end zkrecipes.HoldEnd) { told = append(told, end) }}
 		n := contender(t, bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a", conn.WithTracer(tracer)))
 		_, attempt := Begin(t.Context(), n.Parent.Client, zkrecipes.AcquireStart{})
-		h, err := Give(t.Context(), Turn{Node: n, Token: 1}, attempt)
+		h, err := FromTurn(t.Context(), Turn{Node: n, Token: 1}, attempt)
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		for range 2 {
@@ -678,11 +678,11 @@ func TestLapse_EndsAllHoldsOfTheGrant(t *testing.T) {
 		n := contender(t, bubble.Dial(t, srv, "a",
 			conn.WithLogger(slog.New(slog.NewTextHandler(log, nil))), conn.WithTracer(tracer)))
 		_, attempt := Begin(t.Context(), n.Parent.Client, zkrecipes.AcquireStart{})
-		outer, err := Give(t.Context(), Turn{Node: n, Token: 1}, attempt)
+		outer, err := FromTurn(t.Context(), Turn{Node: n, Token: 1}, attempt)
 		require.NoError(t, err)
 		inner, ok := Again(outer.Context(), n.Parent, kind)
 		require.True(t, ok)
-		shareOf(outer.Context()).grant.stopLoss() // as if it had not been called yet
+		backingOf(outer.Context()).grant.stopLoss() // as if it had not been called yet
 		deadline := inner.ValidUntil()
 		srv.Stall(zktest.Label("a"), zktest.Both)
 		time.Sleep(time.Until(deadline) + 100*time.Millisecond)
@@ -720,9 +720,9 @@ func TestGone_AfterTheDeadline(t *testing.T) {
 	})
 }
 
-// TestGive_SeveralNodes_OneDeletedBeforeTheProof: the nodes count only together. The check follows a sync, and leaves
-// no watch if it finds the node gone.
-func TestGive_SeveralNodes_OneDeletedBeforeTheProof(t *testing.T) {
+// TestFromTurn_SeveralNodes_OneDeletedBeforeTheProof: the nodes count only together. The check follows a sync, and
+// leaves no watch if it finds the node gone.
+func TestFromTurn_SeveralNodes_OneDeletedBeforeTheProof(t *testing.T) {
 	for which := range 2 {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			one := contender(t, bubble.Dial(t, srv, "a"))
@@ -733,7 +733,7 @@ func TestGive_SeveralNodes_OneDeletedBeforeTheProof(t *testing.T) {
 			time.Sleep(time.Second)
 			require.NoError(t, srv.Delete(n.Paths[which]))
 			syncs := srv.Intercept(zktest.Match{Op: zktest.OpSync, Path: n.Paths[0], Times: -1}, zktest.Proceed())
-			_, err = Give(t.Context(), Turn{Node: n, Token: 1, NextConnection: since}, nil)
+			_, err = FromTurn(t.Context(), Turn{Node: n, Token: 1, NextConnection: since}, nil)
 			require.ErrorIs(t, err, ephemeral.ErrGone)
 			require.Equal(t, 1, syncs.Hits())
 			synctest.Wait()
@@ -746,7 +746,7 @@ func TestGive_SeveralNodes_OneDeletedBeforeTheProof(t *testing.T) {
 func TestOver_FirstAskedAfterTheEnd(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		g := &Grant{Node: contender(t, bubble.Dial(t, srv, "a"))}
-		g.Node.Session.BeginRetention() // as Give does
+		g.Node.Session.BeginRetention() // as FromTurn does
 		g.detach()
 		select {
 		case <-g.over():
@@ -769,15 +769,15 @@ func TestRequireClient_HoldMadeForATest(t *testing.T) {
 	})
 }
 
-// TestSeal_FirstReasonStays: what comes second changes neither a loss nor a release.
-func TestSeal_FirstReasonStays(t *testing.T) {
+// TestEnd_FirstReasonStays: what comes second changes neither a loss nor a release.
+func TestEnd_FirstReasonStays(t *testing.T) {
 	first, second := &zkrecipes.LostError{Reason: zkrecipes.LossExpired}, &zkrecipes.LostError{}
 	var g Grant
-	g.seal(first)
-	g.seal(second)
+	g.end(first)
+	g.end(second)
 	require.Same(t, first, g.lost)
 	released := Grant{ended: true}
-	released.seal(second)
+	released.end(second)
 	require.Nil(t, released.lost)
 }
 

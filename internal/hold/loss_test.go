@@ -54,7 +54,7 @@ func TestLoss_ManyHolds_AllEndBeforeTheFirstIsToldAndRemoved(t *testing.T) {
 		for i := range holds {
 			n := contender(t, c)
 			ctx, a := Begin(t.Context(), n.Parent.Client, zkrecipes.AcquireStart{Recipe: "mutex", Path: n.Parent.Path})
-			h, err := Give(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, a)
+			h, err := FromTurn(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, a)
 			require.NoError(t, err)
 			holds[i] = h
 			mu.Lock()

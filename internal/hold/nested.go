@@ -16,9 +16,9 @@ import (
 // two ensembles have equal paths, or if two clients of one ensemble hold a lock as readers.
 func allHeld(ctx context.Context, p *ephemeral.Parent, kind string) iter.Seq[*Grant] {
 	return func(yield func(*Grant) bool) {
-		for sh := shareOf(ctx); sh != nil; sh = shareOf(sh.Context) {
-			n := sh.grant.Node
-			if n.Kind == kind && n.Parent.Client.Abs(n.Parent.Path) == p.Client.Abs(p.Path) && !yield(sh.grant) {
+		for b := backingOf(ctx); b != nil; b = backingOf(b.Context) {
+			n := b.grant.Node
+			if n.Kind == kind && n.Parent.Client.Abs(n.Parent.Path) == p.Client.Abs(p.Path) && !yield(b.grant) {
 				return
 			}
 		}
@@ -42,7 +42,7 @@ func Again(ctx context.Context, p *ephemeral.Parent, kind string) (*zkrecipes.Ho
 	if !ok || ctx.Err() != nil {
 		return nil, false
 	}
-	return g.hold(ctx, p, new(share))
+	return g.hold(ctx, p, new(backing))
 }
 
 func (g *Grant) beforeDeadline() bool { return time.Now().Before(g.Node.Session.ValidUntil()) }

@@ -12,16 +12,16 @@ import (
 //
 // Errors: those of Hold.Txn; an immediate one if a hold is not below the root of the first one's client.
 func TxnOfAll(ctx context.Context, holds []*zkrecipes.Hold, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
-	shares := make([]*share, len(holds))
+	backings := make([]*backing, len(holds))
 	for i, h := range holds {
 		if err := h.Err(); err != nil { // Err checks the clock
 			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
 		}
-		shares[i] = shareOf(h.Context())
-		first, c := shares[0].through.Client, shares[i].through.Client
+		backings[i] = backingOf(h.Context())
+		first, c := backings[0].through.Client, backings[i].through.Client
 		if !first.Same(c) || first.Rel(c.Abs(h.Path())) == "" {
 			return nil, fmt.Errorf("transaction: %s and %s: want locks of the same client", holds[0].Path(), h.Path())
 		}
 	}
-	return guarded(ctx, shares, ops)
+	return guarded(ctx, backings, ops)
 }

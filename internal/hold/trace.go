@@ -67,7 +67,7 @@ func (a *Attempt) traceStart(ctx context.Context, g *Grant) context.Context {
 	if a == nil {
 		return ctx
 	}
-	first := &share{grant: g, through: g.Node.Parent}
+	first := &backing{grant: g, through: g.Node.Parent}
 	a.granted = time.Now()
 	t := &tracedHold{tracers: a.tracers, since: a.granted, start: zkrecipes.HoldStart{
 		Recipe: a.start.Recipe, Name: a.start.Name, Queue: a.start.Path, Path: first.Path(), Token: g.Token,

@@ -160,9 +160,9 @@ func (s *session) failed(op, path string, m mode, err error) error {
 // server was shedding load. It may be sent again.
 func NotExecuted(err error) bool { return errors.Is(err, errAgain) }
 
-// repeatable reports whether a failed request may be sent again in the same session: a read that got no answer, or any
+// Repeatable reports whether a failed request may be sent again in the same session: a read that got no answer, or any
 // request that was certainly not executed. A write in doubt never is, whatever else its error matches.
-func repeatable(err error) bool {
+func Repeatable(err error) bool {
 	return (errors.Is(err, errAgain) || errors.Is(err, errUnanswered)) && !errors.Is(err, zkrecipes.ErrUnknownOutcome)
 }
 
@@ -232,7 +232,7 @@ func askLast[T any](
 			return none, nil, err
 		}
 		v, err := finish(ctx, s, c)
-		if !repeatable(err) {
+		if !Repeatable(err) {
 			return v, c, err
 		}
 		if ended := repeats.Pause(ctx, err); ended != nil {

@@ -54,7 +54,7 @@ func (s *Session) firstAnswer(path string, sent func(), listed ListFunc) func(wi
 		if err != nil {
 			err = s.failed("children", path, reading, err)
 		}
-		if repeatable(err) && s.Go(func(ctx context.Context) {
+		if Repeatable(err) && s.Go(func(ctx context.Context) {
 			_ = Sleep(ctx, RetryPause) // ChildrenThen checks ctx
 			listed(s.ChildrenThen(ctx, path, sent))
 		}) {

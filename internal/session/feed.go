@@ -308,7 +308,3 @@ func (b *Batch) add(op, path string, code int32, frame []byte, value any, read f
 		f.push(News{Kind: Answered, Answer: a})
 	}})
 }
-
-// Unanswered reports whether a failed read may be sent again: the server did not answer it, or asked for it to be sent
-// later.
-func Unanswered(err error) bool { return repeatable(err) }

@@ -18,12 +18,12 @@ func TestRepeatable_OnlyWhatMayComeRight(t *testing.T) {
 	for _, yes := range []error{
 		fmt.Errorf("%w: %w", errUnanswered, zk.ErrConnectionClosed), fmt.Errorf("%w: %w", errAgain, zk.ErrNoServer),
 	} {
-		require.True(t, repeatable(&OpError{Op: "get", Path: "/a", Err: yes}))
+		require.True(t, Repeatable(&OpError{Op: "get", Path: "/a", Err: yes}))
 	}
 	for _, no := range []error{
 		zk.ErrNoNode, lost, wire.ErrGarbled, zkrecipes.Code(-5), context.Canceled, context.DeadlineExceeded,
 		outcome.InDoubt(zk.ErrConnectionClosed), outcome.InDoubt(errAgain), outcome.InDoubt(errUnanswered),
 	} {
-		require.False(t, repeatable(&OpError{Op: "get", Path: "/a", Err: no}))
+		require.False(t, Repeatable(&OpError{Op: "get", Path: "/a", Err: no}))
 	}
 }

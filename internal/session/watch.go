@@ -367,7 +367,7 @@ func (s *Session) GetBothW(ctx context.Context, first, second string) (one, two 
 	}
 	unshare(s, a, c, err)
 	switch {
-	case repeatable(err):
+	case Repeatable(err):
 		two.Data, two.Stat, two.Watch, two.Err = s.GetW(ctx, second)
 	case err != nil:
 		two.Err = err

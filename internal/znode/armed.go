@@ -32,8 +32,9 @@ import (
 //  6. A new connection fires both watches before anything is received on it.
 //  7. One transaction may delete both nodes. If the event of the waiter's own node is second, it ends the hold when it
 //     arrives.
-//  8. hold.Give proves the session, as for every grant. While it requests the proof, the connection may be lost and the
-//     waiter's node deleted without an event. The next connection fires the watch on it, and hold.Give then checks
+//  8. hold.FromTurn proves the session, as for every grant. While it requests the proof, the connection may be lost and
+//  the
+//     waiter's node deleted without an event. The next connection fires the watch on it, and hold.FromTurn then checks
 //     whether the node exists. If it does, 2 to 4 still hold: its parent is the same one, and the predecessor does not
 //     return.
 //
@@ -77,8 +78,8 @@ type obstacle struct {
 	third bool // no others are ahead of these two
 }
 
-// glance is a read of the predecessor that was in flight together with the list: see 11.
-type glance struct {
+// earlyRead is a read of the predecessor that was in flight together with the list: see 11.
+type earlyRead struct {
 	path     string
 	passedOn <-chan struct{} // as in obstacle
 	watch    *session.Watch
@@ -95,7 +96,7 @@ func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) o
 	// With several kinds, a predecessor that was granted may have others ahead. A queue that is not armed has no places.
 	if o.deletionSuffices || len(q.kinds) == 1 {
 		o.passedOn = w.shared.places.find(queue[predecessor].Name)
-		if seen := w.glance; seen != nil && seen.path == o.path { // it may have left since then
+		if seen := w.early; seen != nil && seen.path == o.path { // it may have left since then
 			o.passedOn = seen.passedOn
 		}
 	}
@@ -164,7 +165,7 @@ func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err erro
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
-	w.glance = &glance{o.path, nil, ahead, err}
+	w.early = &earlyRead{o.path, nil, ahead, err}
 	return false, nil
 }
 
@@ -185,7 +186,7 @@ func (w *Waiter) lookBesideList() {
 	if name != "" {
 		o := obstacle{path: w.queue.Child(name), passedOn: w.shared.places.find(name)}
 		watch, err := w.look(w.ctx, o)
-		w.glance = &glance{o.path, o.passedOn, watch, err}
+		w.early = &earlyRead{o.path, o.passedOn, watch, err}
 	}
 }
 
@@ -195,8 +196,8 @@ func (w *Waiter) nodeExists() bool { return w.own != nil && !w.own.HasFired() }
 // look reads and watches the predecessor. If the end of the predecessor can grant the waiter, and the waiter's own node
 // is not watched, look reads and watches that too. If its own node cannot be read, the waiter is not armed.
 func (w *Waiter) look(ctx context.Context, o obstacle) (ahead *session.Watch, err error) {
-	early := w.glance
-	w.glance = nil
+	early := w.early
+	w.early = nil
 	if early != nil && early.path == o.path && w.nodeExists() {
 		return early.watch, early.err
 	}

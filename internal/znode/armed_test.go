@@ -395,7 +395,7 @@ func TestArmed_PredecessorGoneBeforeItIsWatched_OwnNodeCannotBeRead(t *testing.T
 }
 
 // TestArmed_OwnNodeChangedBefore_Lists: the watch on the waiter's own node has fired when the predecessor leaves, and
-// the list settles whether the node still exists. What hold.Give would ask instead takes two round trips.
+// the list settles whether the node still exists. What hold.FromTurn would ask instead takes two round trips.
 func TestArmed_OwnNodeChangedBefore_Lists(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		holder, waiting, own := second(t, srv)

@@ -351,7 +351,7 @@ func TestEager_GivesUp_NamesTheHolder(t *testing.T) {
 		var waited *zkrecipes.WaitError
 		require.ErrorAs(t, me.Failed(t, 0), &waited)
 		require.Equal(t, 2, waited.Position)
-		require.Equal(t, 2, waited.Of)
+		require.Equal(t, 2, waited.Queue)
 		require.Equal(t, h.Path(), waited.Holder.Path)
 		release(t, h)
 		requireEmpty(t, srv)

@@ -18,7 +18,7 @@ import (
 //  2. Both nodes belong to this session, so no other session can have its turn while either exists. If the session
 //     ends, both holds have ended.
 //  3. The watch on the waiter's own node is set and has not fired: the node existed at the server's latest event. If a
-//     connection comes up before the hold is made, hold.Give checks whether the node exists. While it does, 1 and 2
+//     connection comes up before the hold is made, hold.FromTurn checks whether the node exists. While it does, 1 and 2
 //     hold, whether or not the node of the released hold was deleted by hand.
 //  4. The hold has ended before its release hands the place over. Each of its Hold.Txn calls has been answered, so none
 //     can arrive later (see share.beginTxn in internal/hold). This session sees whatever else the hold has sent and
@@ -28,7 +28,7 @@ import (
 //     guarded writes. A hold that was released without a connection passes nothing on either.
 //  6. If the deletion is refused, the next hold is valid nevertheless. Contenders behind it wait for the old node
 //     as well.
-//  7. A place may be passed on before the waiter looks (last), or while its list is in flight (glance). The waiter
+//  7. A place may be passed on before the waiter looks (last), or while its list is in flight (earlyRead). The waiter
 //     takes it only if the list shows that contender, by its name: under a recreated parent, a contender of another
 //     client may have its number.
 //

@@ -4,7 +4,7 @@
 // turn if the event (armed.go) or the release (place.go) suffices to know so; otherwise the waiter lists the queue
 // again. A caller that joins needs no list if it follows a sibling that was first (shortcut.go). Siblings are
 // contenders of one Queue in one session; those of another Queue on the same path are like those of other clients.
-// Every grant then passes hold.Give, which requires a proof of the session.
+// Every grant then passes hold.FromTurn, which requires a proof of the session.
 //
 // A mutex, a read-write lock and an election are one queue each. A semaphore is two: the leases, and the door, a lock
 // that admits one client at a time to them.

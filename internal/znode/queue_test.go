@@ -324,7 +324,7 @@ func TestAcquire_WaitErrorNamesTheHolder(t *testing.T) {
 		var waited *zkrecipes.WaitError
 		require.ErrorAs(t, err, &waited)
 		require.Equal(t, 3, waited.Position)
-		require.Equal(t, 3, waited.Of)
+		require.Equal(t, 3, waited.Queue)
 		require.Equal(t, holder.Path(), waited.Holder.Path)
 		require.Equal(t, "me", waited.Holder.Name)
 		require.Equal(t, holder.Token(), waited.Holder.Token)
@@ -374,7 +374,7 @@ func TestAcquire_GivesUpBeforeItIsProven_IsFirst(t *testing.T) {
 				cancel()
 				var waited *zkrecipes.WaitError
 				require.ErrorAs(t, mine.Failed(t, time.Second), &waited)
-				require.Equal(t, []int{1, 1}, []int{waited.Position, waited.Of}, waited)
+				require.Equal(t, []int{1, 1}, []int{waited.Position, waited.Queue}, waited)
 				require.Empty(t, waited.Holder)
 			})
 		})

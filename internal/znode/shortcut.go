@@ -34,9 +34,9 @@ import (
 //     (0 to n-1). With the create itself, that is n+3 or more transactions after the create of our last contender, so
 //     follows requires fewer. Transactions with many creates could break this, if the event is lost as well.
 //
-// The new node is not watched yet. If hold.Give has to wait for a proof, or a connection comes up after the create was
-// sent, it checks whether the node exists. If it does, its parent is the one that it was created under, and it is still
-// first.
+// The new node is not watched yet. If hold.FromTurn has to wait for a proof, or a connection comes up after the create
+// was sent, it checks whether the node exists. If it does, its parent is the one that it was created under, and it is
+// still first.
 //
 // Any doubt leads to the list. Nothing here computes with cversion, which servers count in different ways.
 //

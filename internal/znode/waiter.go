@@ -39,7 +39,7 @@ type Waiter struct {
 	// Fires when a connection comes up after the latest request that showed the waiter's node; see hold.Turn.
 	nextConnection *session.Watch
 
-	glance *glance // the result of an early look, until it is used; may be nil
+	early *earlyRead // until it is used; may be nil
 
 	// tooMany reports whether the leases that exist, of which there are out, leave too few for the waiter; nil for a
 	// waiter that is not at a door.
@@ -123,7 +123,7 @@ func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
 	if w.queue.canArm {
 		turn.Place = w.place
 	}
-	h, err := hold.Give(w.ctx, turn, w.attempt)
+	h, err := hold.FromTurn(w.ctx, turn, w.attempt)
 	if err == nil {
 		w.settled = true
 		w.endRetention() // the grant has its own retention
@@ -177,7 +177,7 @@ func (w *Waiter) lookAnew() {
 
 // locate returns a listing that contains the contender, and its index there. It tries l, then the listing requested
 // with the create, then new ones. The requests that follow a listing, about foreign nodes or a limit, may outlast the
-// connection, so [hold.Give] checks the node again if a connection has come up since the listing was requested. A
+// connection, so [hold.FromTurn] checks the node again if a connection has come up since the listing was requested. A
 // contender that was not ahead in the listing is not ahead later either while the node exists.
 //
 // Errors: ErrGone if the contender was deleted, or is behind a copy of itself.
@@ -321,7 +321,7 @@ func (w *Waiter) gaveUp(err error) error {
 	if err = inTheWay(w.ctx, w.session, err); !session.EndedBy(w.ctx, err) {
 		err = session.CauseOf(w.ctx) // something else failed as the context ended
 	}
-	e := &zkrecipes.WaitError{Path: w.queue.name, Position: w.seen.position, Of: w.seen.of, Err: err}
+	e := &zkrecipes.WaitError{Path: w.queue.name, Position: w.seen.position, Queue: w.seen.of, Err: err}
 	// Otherwise it has left, and the next one has not been read.
 	if w.holder != nil && w.holder.Path == w.seen.head {
 		e.Holder = *w.holder

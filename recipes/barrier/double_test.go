@@ -183,7 +183,7 @@ func TestDouble_ContextEnds(t *testing.T) {
 		require.ErrorAs(t, err, &waited)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 1, waited.Position)
-		require.Equal(t, 1, waited.Of)
+		require.Equal(t, 1, waited.Queue)
 		e := enter(t.Context(), b)
 		time.Sleep(time.Hour)
 		e.requireWaits(t)

@@ -12,7 +12,7 @@ import (
 // answered handles the answer to a request.
 func (e *engine) answered(r *request, a *session.Answer) {
 	switch {
-	case session.Unanswered(a.Err), errors.Is(a.Err, zkrecipes.ErrLost),
+	case session.Repeatable(a.Err), errors.Is(a.Err, zkrecipes.ErrLost),
 		a.Err != nil && a.Zxid == 0 && !errors.Is(a.Err, zkrecipes.ErrTooLarge):
 		e.rest = e.rest || a.Zxid > 0 // the server asks to retry later
 		e.unanswered(r, a.Err)

@@ -471,7 +471,7 @@ func TestRLock_CancelledBeforeItIsProven_IsBehindTheOtherReader(t *testing.T) {
 		cancel()
 		var waited *zkrecipes.WaitError
 		require.ErrorAs(t, second.Failed(t, time.Second), &waited)
-		require.Equal(t, []int{2, 2}, []int{waited.Position, waited.Of}, waited)
+		require.Equal(t, []int{2, 2}, []int{waited.Position, waited.Queue}, waited)
 	})
 }
 

@@ -53,7 +53,7 @@ func TestErrors_NameTheSemaphoreTheHolderAndThePlace(t *testing.T) {
 					require.Equal(t, 2+i, gaveUp.Position)
 					require.Equal(t, "a", gaveUp.Holder.Name)
 					require.Equal(t, held.Token(), gaveUp.Holder.Token)
-					require.GreaterOrEqual(t, gaveUp.Of, gaveUp.Position)
+					require.GreaterOrEqual(t, gaveUp.Queue, gaveUp.Position)
 					require.Equal(t, gaveUp.Position, (<-ends[labels[i]]).Position)
 				}
 			})
@@ -94,7 +94,7 @@ func TestErrors_NoAnswerAboutItsLeases(t *testing.T) {
 				_, err := s.Acquire(ctx, 1)
 				var gaveUp *zkrecipes.WaitError
 				require.ErrorAs(t, err, &gaveUp)
-				require.Equal(t, []int{c.place, c.place}, []int{gaveUp.Position, gaveUp.Of}, gaveUp)
+				require.Equal(t, []int{c.place, c.place}, []int{gaveUp.Position, gaveUp.Queue}, gaveUp)
 				require.Equal(t, c.place, (<-ends).Position)
 			})
 		})
@@ -119,7 +119,7 @@ func TestErrors_NotProven(t *testing.T) {
 		cancel()
 		var gaveUp *zkrecipes.WaitError
 		require.ErrorAs(t, waiter.Failed(t, time.Second), &gaveUp)
-		require.Equal(t, []int{1, 1}, []int{gaveUp.Position, gaveUp.Of}, gaveUp)
+		require.Equal(t, []int{1, 1}, []int{gaveUp.Position, gaveUp.Queue}, gaveUp)
 	})
 }
 
@@ -154,7 +154,7 @@ func TestErrors_BehindADeadClientAtTheDoor(t *testing.T) {
 				var gaveUp *zkrecipes.WaitError
 				require.ErrorAs(t, err, &gaveUp)
 				require.Contains(t, gaveUp.Holder.Path, c.inTheWay+"/")
-				require.Equal(t, []int{c.place, c.place}, []int{gaveUp.Position, gaveUp.Of})
+				require.Equal(t, []int{c.place, c.place}, []int{gaveUp.Position, gaveUp.Queue})
 				require.Equal(t, c.place, (<-ends).Position)
 
 				_, err = s.TryAcquire(t.Context(), c.n)

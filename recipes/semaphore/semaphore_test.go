@@ -722,7 +722,7 @@ func TestAcquire_LimitIsZero_NamesNoHolder(t *testing.T) {
 		var waited *zkrecipes.WaitError
 		require.ErrorAs(t, err, &waited)
 		require.Zero(t, waited.Holder)
-		require.Equal(t, []int{1, 1}, []int{waited.Position, waited.Of})
+		require.Equal(t, []int{1, 1}, []int{waited.Position, waited.Queue})
 	})
 }
 

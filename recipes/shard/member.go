@@ -271,8 +271,8 @@ func (m *member) survives(err error) bool {
 	return true
 }
 
-// farewell bounds each step of a member that leaves while it is not connected.
-const farewell = time.Second
+// leaveStep bounds each step of a member that leaves while it is not connected.
+const leaveStep = time.Second
 
 // depart leaves the group. If ctx, the context of Run, is done, the member restarts, and the plan must announce that
 // first.
@@ -284,12 +284,12 @@ func (m *member) depart(ctx, life context.Context) {
 		m.mu.Lock()
 		m.say(func(p *presence) { p.Back = m.returnGrace.Milliseconds() })
 		m.mu.Unlock()
-		waiting, cancel := context.WithTimeout(life, farewell)
+		waiting, cancel := context.WithTimeout(life, leaveStep)
 		defer cancel()
 		// If this fails, the shards move.
 		_ = m.await(waiting, func() bool { return m.expected || m.current && len(m.mine) == 0 })
 	}
-	waiting, cancel := context.WithTimeout(ctx, farewell)
+	waiting, cancel := context.WithTimeout(ctx, leaveStep)
 	defer cancel()
 	_ = m.kept.Close(waiting) // the removal continues in the background
 }
@@ -315,7 +315,7 @@ func (m *member) announce(ctx context.Context) {
 			if ctx.Err() == nil && !errors.Is(err, zkrecipes.ErrClosed) {
 				m.log.Error("shard: cannot write the state of this member", "path", m.path, "id", m.id, "error", err)
 			}
-			_ = session.Sleep(ctx, farewell) // the loop checks ctx
+			_ = session.Sleep(ctx, leaveStep) // the loop checks ctx
 			continue
 		}
 		m.mu.Lock()

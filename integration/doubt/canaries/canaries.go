@@ -103,7 +103,7 @@ var canaries = []canary{
 		"Paths: paths, Czxid: func() (n int64) {\nfor _, digit := range paths[0][len(paths[0])-10:] {\nn = n*10 + int64(digit-'0')\n}\nreturn n + 0*zxid\n}(),",
 	}}},
 	{"grant: a check reads from a server that may lag", queueTests, []edit{{
-		"internal/hold", "share.Check", "if err := n.Session.Sync(ctx, n.Paths[0]); err != nil {",
+		"internal/hold", "backing.Check", "if err := n.Session.Sync(ctx, n.Paths[0]); err != nil {",
 		"if err := n.Session.Err(); err != nil {",
 	}}},
 	// C5 Armed: granted by an event.
@@ -225,7 +225,7 @@ var canaries = []canary{
 		"internal/record", "Named.Do", "append(ops, zkrecipes.OpCreate(n.Mark, nil, 0))", "ops",
 	}}},
 	{"multilock: only the first hold guards a transaction", quick + "./recipes/multilock", []edit{{
-		"internal/hold", "TxnOfAll", "guarded(ctx, shares, ops)", "guarded(ctx, shares[:1], ops)",
+		"internal/hold", "TxnOfAll", "guarded(ctx, backings, ops)", "guarded(ctx, backings[:1], ops)",
 	}}},
 	{"log: the caller waits for the handler", clientTests, []edit{{
 		"internal/client", "queued.Handle", "h.queue.add(record{ctx, h.Handler, r})", "_ = h.Handler.Handle(ctx, r)",
