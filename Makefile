@@ -103,8 +103,7 @@ canaries: ## break the code on purpose, and show which tests notice
 
 .PHONY: mutants
 mutants: ## change conditions and statements one at a time, and list the changes that no test notices (SAMPLE=300 SEED=1; all: hours)
-	mkdir -p integration/reports
-	cd integration && go run ./doubt/mutate -sample $(or $(SAMPLE),0) -seed $(or $(SEED),1) -out reports/mutants.txt
+	cd integration && go run ./doubt/mutate -sample $(or $(SAMPLE),0) -seed $(or $(SEED),1)
 
 .PHONY: relays
 relays: ## hand over contended locks under random faults, GRANTS (2000000) times for each kind of crowd

@@ -5,7 +5,6 @@
 //	go run ./doubt/mutate -sample 300 -seed 7      a sample
 //	go run ./doubt/mutate -files 'internal/znode'  those of some files
 //	go run ./doubt/mutate -tests '^fence$'         with the tests of some packages alone
-//	go run ./doubt/mutate -out mutants.txt         continues where an earlier run ended
 //
 // All mutants are compiled into the test binaries at once, and the environment selects the active one. First each test
 // runs without a mutant, and records the mutants that would have changed a value or left out a statement. A mutant runs
@@ -18,9 +17,7 @@
 package main
 
 import (
-	"bufio"
 	_ "embed"
-	"errors"
 	"flag"
 	"fmt"
 	"go/build"
@@ -65,7 +62,6 @@ func main() {
 	tests := flag.String("tests", "", "regular `expression` of the packages whose tests run")
 	flag.IntVar(&c.sample, "sample", 0, "`number` of mutants to try; 0 is all")
 	flag.Uint64Var(&c.seed, "seed", 1, "of the sample")
-	flag.StringVar(&c.out, "out", "", "`file` of results, which are not tried again")
 	flag.Parse()
 	var err error
 	if c.files, err = regexp.Compile(*files); err == nil {
@@ -83,7 +79,6 @@ type config struct {
 	files, tests *regexp.Regexp
 	sample       int
 	seed         uint64
-	out          string
 }
 
 func run(c config) error {
@@ -107,7 +102,7 @@ func run(c config) error {
 	if err := r.prepare(chosen); err != nil {
 		return err
 	}
-	return r.all(todo, c.out)
+	return r.all(todo)
 }
 
 // instrument writes the mutated files, and returns the overlay that substitutes them.
@@ -160,25 +155,6 @@ func equivalents() (map[string]bool, error) {
 		keys[strings.Join(cells[:4], "\t")] = true
 	}
 	return keys, nil
-}
-
-// earlier returns the results of an earlier run, by key.
-func earlier(out string) (map[string]string, error) {
-	results := map[string]string{}
-	f, err := os.Open(out)
-	if errors.Is(err, os.ErrNotExist) {
-		return results, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if result, key, ok := strings.Cut(lines.Text(), "\t"); ok {
-			results[key] = result
-		}
-	}
-	return results, nil
 }
 
 // score prints how many mutants were noticed, and which were not.

@@ -113,18 +113,12 @@ func (r *runner) run(t *tester, env string, limit time.Duration, args ...string)
 }
 
 // all tries the mutants, two at once, and prints the score.
-func (r *runner) all(todo []mutant, out string) error {
-	results, err := earlier(out)
-	if err != nil {
-		return err
-	}
-	todo = slices.DeleteFunc(todo, func(m mutant) bool { return results[m.key()] != "" })
+func (r *runner) all(todo []mutant) error {
 	var (
-		mu   sync.Mutex // guards results, done, errs and the file
-		done int
-		errs error
-		wg   sync.WaitGroup
+		mu sync.Mutex // guards results
+		wg sync.WaitGroup
 	)
+	results := map[string]string{}
 	next := make(chan mutant)
 	for range 2 {
 		wg.Go(func() {
@@ -132,10 +126,8 @@ func (r *runner) all(todo []mutant, out string) error {
 				began := time.Now()
 				result, failed := r.one(m)
 				mu.Lock()
-				done++
 				results[m.key()] = result
-				errs = errors.Join(errs, note(out, result+"\t"+m.key()))
-				fmt.Fprintf(os.Stderr, "%d/%d %v: %s %s (%.1f s)\n", done, len(todo), m, result, failed,
+				fmt.Fprintf(os.Stderr, "%d/%d %v: %s %s (%.1f s)\n", len(results), len(todo), m, result, failed,
 					time.Since(began).Seconds())
 				mu.Unlock()
 			}
@@ -146,19 +138,7 @@ func (r *runner) all(todo []mutant, out string) error {
 	}
 	close(next)
 	wg.Wait()
-	return errors.Join(errs, score(results))
-}
-
-func note(out, line string) error {
-	if out == "" {
-		return nil
-	}
-	f, err := os.OpenFile(out, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(f, line)
-	return errors.Join(err, f.Close())
+	return score(results)
 }
 
 // one returns the package whose tests notice, and the test that fails, or survives.

@@ -30,38 +30,25 @@ import (
 //go:embed testdata/yield.go
 var yield []byte
 
-// The places for the yields in the Go distribution. Functions that must not grow the stack cannot call others, so the
-// overlay allows them to grow it.
+// edits insert the yields into the Go distribution. Functions that must not grow the stack cannot call others, so they
+// lose that mark.
 var edits = []overlay.Edit{
-	{
-		File: "runtime/chan.go", Old: "//go:nosplit\nfunc chansend1(c *hchan, elem unsafe.Pointer) {\n",
-		New: "func chansend1(c *hchan, elem unsafe.Pointer) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
-	},
-	{
-		File: "runtime/chan.go", Old: "//go:nosplit\nfunc chanrecv1(c *hchan, elem unsafe.Pointer) {\n",
-		New: "func chanrecv1(c *hchan, elem unsafe.Pointer) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
-	},
-	{
-		File: "runtime/chan.go", Old: "//go:nosplit\nfunc chanrecv2(c *hchan, elem unsafe.Pointer) (received bool) {\n",
-		New: "func chanrecv2(c *hchan, elem unsafe.Pointer) (received bool) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
-	},
-	{File: "runtime/chan.go", Old: "func closechan(c *hchan) {\n", New: "func closechan(c *hchan) {\n\tyieldAtRandom()\n"},
-	{
-		File: "runtime/select.go", Old: "block bool) (int, bool) {\n",
-		New: "block bool) (int, bool) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
-	},
-	{
-		File: "internal/sync/mutex.go", Old: "func (m *Mutex) Lock() {\n",
-		New: "func (m *Mutex) Lock() {\n\tyieldAtRandom()\n",
-	},
-	{
-		File: "internal/sync/mutex.go", Old: "func (m *Mutex) Unlock() {\n",
-		New: "func (m *Mutex) Unlock() {\n\tdefer yieldAtRandom()\n",
-	},
+	around("runtime/chan.go", "//go:nosplit\n", "func chansend1(c *hchan, elem unsafe.Pointer) {\n"),
+	around("runtime/chan.go", "//go:nosplit\n", "func chanrecv1(c *hchan, elem unsafe.Pointer) {\n"),
+	around("runtime/chan.go", "//go:nosplit\n", "func chanrecv2(c *hchan, elem unsafe.Pointer) (received bool) {\n"),
+	around("runtime/chan.go", "", "func closechan(c *hchan) {\n"),
+	around("runtime/select.go", "", "block bool) (int, bool) {\n"),
+	around("internal/sync/mutex.go", "", "func (m *Mutex) Lock() {\n"),
+	around("internal/sync/mutex.go", "", "func (m *Mutex) Unlock() {\n"),
 	{
 		File: "internal/sync/mutex.go", Old: "// Lock locks m.\n",
 		New: "//go:linkname yieldAtRandom\nfunc yieldAtRandom()\n\n// Lock locks m.\n",
 	},
+}
+
+// around inserts a yield at the beginning of a function and one at its end.
+func around(file, mark, begin string) overlay.Edit {
+	return overlay.Edit{File: file, Old: mark + begin, New: begin + "\tyieldAtRandom()\n\tdefer yieldAtRandom()\n"}
 }
 
 func main() {
