@@ -101,8 +101,8 @@
 //     resumes the session in time, nothing else happens. With the option WithLossOnSuspend of mutex, rwlock, semaphore
 //     and election, holds end immediately instead.
 //   - If the deadline passes, all of the session's holds end with a [*LostError], whereas waiters keep their places for
-//     as long as the session lives. A hold that is queried just then may end while the others stay valid, if an answer
-//     that the client had read before the deadline proves them; the holds nested in it end with it. An answer that is
+//     as long as the session lives. An answer that is read before the deadline, but counted after it, still saves the
+//     holds, except one that the program queries in between: that hold ends, and those nested in it. An answer that is
 //     read later saves none.
 //   - When the session ends, so do its holds. Its waiters rejoin the queue at the back in the next session.
 //   - If a contender is deleted by hand, its holder loses the hold, or its waiter rejoins the queue at the back.

@@ -189,8 +189,8 @@ func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 // ends, and with such a context Release returns nil without waiting. Release is idempotent, and you can call it again
 // to resume waiting for the deletion.
 //
-// If the session timed out locally, the next waiter is granted when the client has reconnected and ended that session,
-// or the servers have expired it.
+// If the session has timed out locally, its contenders stay until the client has reconnected and ended that session, or
+// the servers have expired it. Only then is the next waiter granted.
 //
 // Errors: a [*LostError] if the hold had already been lost; context.Cause(ctx) if ctx is done before the deletion is
 // confirmed; the server's error if it does not permit the deletion, which is then retried in the background.

@@ -86,8 +86,8 @@
 // "The rule of C2". The guarantee does not cover the following cases, for which a hold has a fencing token:
 //
 //   - a process that is frozen, or a virtual machine that is suspended;
-//   - a leader that has been replaced, or an observer master, if the session timeout is below six ticks; or a leader
-//     that was frozen and is then cut off together with the client;
+//   - a leader that was replaced, or an observer master, if the session timeout is below six ticks;
+//   - a leader that was frozen and is then cut off together with the client;
 //   - a shorter session timeout, if the answer that grants it is lost: see [WithLeastTimeout];
 //   - clocks whose rates differ by more than the margin: see [WithSafetyMargin].
 //
@@ -96,10 +96,10 @@
 //
 // The client keeps a session proven only while it has holds, or acquires or removes a contender; not while a caller
 // waits for others. While servers answer within a fiftieth of the timeout, a hold has more than 0.55 of the timeout
-// left, or at least 0.3 if it is new, and a client takes up to an eighth to reconnect. As a result, holds survive an
-// outage of 0.45 of the timeout if the servers refuse connections during the outage, and of 0.29 if packets are
-// dropped. Because a large reply delays the answers behind it, a hold can run out before they arrive, so read large
-// lists with a separate client.
+// left, or at least 0.3 if it is new. If the servers refuse connections during an outage, holds survive one of 0.45 of
+// the timeout: the client reconnects within an eighth of it afterwards. If packets are dropped, attempts to connect
+// have to time out first, and holds survive 0.29. Because a large reply delays the answers behind it, a hold can run
+// out before they arrive, so read large lists with a separate client.
 //
 // When the deadline passes, all of the client's holds end before the first of them is logged, traced and removed.
 // Ending 1,000 holds takes about 5 ms of processor time, so even the 20,000 or so that a session may have (see
@@ -160,11 +160,11 @@
 // # Cost
 //
 // A client has four goroutines, and one more for each node of a hold. Opening and closing a session takes about 32 KB
-// of memory. The client sends a ping if no sync or write has been answered for T/3, where T is the session timeout, and
-// while there is a hold it also sends a sync about every T/11. After a reconnect, a client with a hold sends a
-// transaction that has no effect, and so may one with waiters. Its waiters list their queue again, once for all callers
-// of an object, and each sets its watch again with a read. Because watches are shared, a session has at most one for
-// each path and kind.
+// of memory. The client sends a ping T/3 after it sent the latest sync or write that was answered, where T is the
+// session timeout, and while there is a hold it also sends a sync about every T/11. After a reconnect, a client with a
+// hold sends a transaction that has no effect, and so may one with waiters. Its waiters list their queue again, once
+// for all callers of an object, and each sets its watch again with a read. Because watches are shared, a session has at
+// most one for each path and kind.
 //
 // Events can get lost. Each waiting call and each hold therefore rereads what it watches after two to three session
 // timeouts, at a rate of at most 200 calls a second for the whole session, usually with one or two reads each. For

@@ -1,6 +1,7 @@
 // Package layout reads queues of unknown kind from the names of their nodes: who is in a queue and in what order, who
 // holds, and what each waiter waits for. It knows the locks, elections and semaphores of this module, of Curator and of
-// kazoo. It is for tools such as zkr, which read the nodes themselves. In a program, use your recipe's methods, such as
+// kazoo. This module's queues order and parse their own contenders with it. It is exported for tools such as zkr, which
+// read the nodes themselves. In a program, use your recipe's methods, such as
 // [github.com/zkrecipes/zkrecipes/recipes/mutex.Mutex.Queue].
 package layout
 

@@ -180,8 +180,8 @@ func (n *Node) WaitRemoved(ctx context.Context) error {
 	return n.refusal
 }
 
-// delete deletes all paths; if there are several, in one transaction. If one of them is already gone, the transaction
-// fails, and the paths are deleted one by one.
+// delete deletes all paths; if there are several, in one transaction. If the transaction fails, for example because one
+// of them is already gone, the paths are deleted one by one.
 func (n *Node) delete(ctx context.Context) error {
 	defer n.Session.Retain()()
 	if len(n.Paths) > 1 {

@@ -13,9 +13,9 @@ import (
 )
 
 // readAfter is how long a grant relies on the waiter's watch before it reads the node itself. A server withholds the
-// event from a client that has lost permission to read the node, so a deletion may go unnoticed. Most critical sections
-// under contention are shorter and cost no read, and 50 ms is short compared with a session timeout. In any case, the
-// holder learns of a deletion by hand through an event or an answer.
+// event from a client that has lost permission to read the node; the answer to this read reports the deletion instead.
+// Most critical sections under contention are shorter and cost no read, and 50 ms is short compared with a session
+// timeout.
 //
 // Source: since 3.8.4 and 3.9.2 (CVE-2024-23944).
 const readAfter = 50 * time.Millisecond

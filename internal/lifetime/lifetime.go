@@ -2,15 +2,17 @@
 // its end. On its own it sends only the credentials, the requests that the proof and the end need, and a barrier if a
 // waiter leans on an event. All others come from the packages above.
 //
-// These limits apply, where T is the session timeout:
+// These limits apply, where T is the session timeout. For the holds and their syncs, that is the least one that was
+// ever negotiated, elsewhere the newest.
 //
 //   - Attempts to connect: T/6 each, but at least 1 s (Ensemble.ConnectTimeout); up to 2T/3 after rounds in which all
 //     servers accepted the connection and did not answer (Ensemble.attemptLimit).
 //   - A ping: T/3 after the latest sync or write that was answered was sent (link).
-//   - The end of a connection: 2T/3 after the last reply, event or part of a long reply; if only events arrive, T/2
-//     after the oldest unanswered request was sent, but not before 2T/3 have passed since the last reply, or the
-//     last event while no request was unanswered (link); or T/4 without an answer to a sync while the session is
-//     retained, as by holds and acquisitions (liveness.Step.Drop).
+//   - The end of a silent connection: 2T/3 after the last reply, event or part of a long reply (link).
+//   - The end of a connection with events alone: T/2 after the oldest unanswered request was sent, but not before 2T/3
+//     have passed since the last reply, or since the last event while no request was unanswered (link).
+//   - The end of a connection that does not answer a sync, while holds or acquisitions retain the session: T/4 after
+//     the sync was sent, or after the latest part of a long reply (liveness.Step.Drop).
 //   - The end of the holds: ValidUntil, computed from the answers (liveness.Proof).
 //   - The end of the session, unless a server reports it earlier: T after the latest answered request was sent, or
 //     after part of a long reply arrived (liveness.Step.Silent).

@@ -1,4 +1,6 @@
-// Package outcome determines from a request's error whether it was executed.
+// Package outcome determines from a request's error whether it was executed. What is unknown is then settled by package
+// ephemeral (by the GUID in a name), by doubt.go and createall.go of package client (by version or data), and by
+// package record (values and counters).
 package outcome
 
 import (
@@ -62,8 +64,8 @@ func InDoubt(err error) error {
 }
 
 // Undecided returns the error of a write that is in doubt because of one error and remains so because of another. If
-// doubt is nil, it returns err. The result only prints a server's answer in err, without matching it, because the answer
-// is to another request: callers take zk.ErrBadVersion to mean that nothing was written.
+// doubt is nil, it returns err. The result only prints a server's answer in err, without matching it, because the
+// answer is to another request: callers take zk.ErrBadVersion to mean that nothing was written.
 func Undecided(doubt, err error) error {
 	if doubt == nil {
 		return err

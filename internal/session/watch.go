@@ -262,7 +262,7 @@ func (w *watches) fireAll() {
 }
 
 // NextConnection returns a watch on nothing, which, like every watch, fires when a new connection has come up. While it
-// has not fired, what was read since the call is as good as if it had been watched up to the last connection loss.
+// has not fired, no connection has come up since the call, so no event was lost between two connections.
 func (s *Session) NextConnection() *Watch {
 	s.watches.mu.Lock()
 	defer s.watches.mu.Unlock()

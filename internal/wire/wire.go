@@ -48,11 +48,16 @@ const (
 	MaxConnectReply = 1 << 10
 )
 
-// FromTree reports whether the error code of a reply, like 0, comes from applying the request to the tree. Other codes
-// may come from a server that did not ask the leader, or that has given up the session.
+// FromTree reports whether the error code of a reply, like 0, comes from applying the request to the tree. Other codes,
+// such as those for credentials, may come from a server that did not ask the leader, or that has given up the session.
 func FromTree(code int32) bool {
 	switch code {
-	case 0, -101, -103, -108, -110, -111:
+	case 0,
+		-101, // no node
+		-103, // bad version
+		-108, // no children for ephemerals
+		-110, // node exists
+		-111: // not empty
 		return true
 	default:
 		return false
@@ -81,7 +86,7 @@ func ConnectFrame(lastZxid int64, timeout time.Duration, id int64, password []by
 	if len(password) == 0 {
 		password = make([]byte, passwordSize)
 	}
-	return seal(appendBool(appendBuffer(b, password), false))
+	return seal(appendBool(appendBuffer(b, password), false)) // never a read-only server
 }
 
 const passwordSize = 16

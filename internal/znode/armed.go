@@ -32,11 +32,10 @@ import (
 //  6. A new connection fires both watches before anything is received on it.
 //  7. One transaction may delete both nodes. If the event of the waiter's own node is second, it ends the hold when it
 //     arrives.
-//  8. hold.FromTurn proves the session, as for every grant. While it requests the proof, the connection may be lost and
-//  the
-//     waiter's node deleted without an event. The next connection fires the watch on it, and hold.FromTurn then checks
-//     whether the node exists. If it does, 2 to 4 still hold: its parent is the same one, and the predecessor does not
-//     return.
+//  8. hold.FromTurn proves the session, as for every grant. While it requests the proof, the connection may be lost
+//     and the waiter's node deleted without an event. The next connection fires the watch on it, and hold.FromTurn
+//     then checks whether the node exists. If it does, 2 to 4 still hold: its parent is the same one, and the
+//     predecessor does not return.
 //
 // An eager waiter looks early if its predecessor is not a sibling and has others ahead of it (see Waiter.lookEarly): it
 // watches the contender two ahead, and its own node. When that contender has left, it reads the predecessor, which

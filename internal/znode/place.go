@@ -21,7 +21,7 @@ import (
 //     connection comes up before the hold is made, hold.FromTurn checks whether the node exists. While it does, 1 and 2
 //     hold, whether or not the node of the released hold was deleted by hand.
 //  4. The hold has ended before its release hands the place over. Each of its Hold.Txn calls has been answered, so none
-//     can arrive later (see share.beginTxn in internal/hold). This session sees whatever else the hold has sent and
+//     can arrive later (see backing.beginTxn in internal/hold). This session sees whatever else the hold has sent and
 //     received an answer to. A write that a caller guards itself, with a check of the node in Client.Multi, is not
 //     known here.
 //  5. A hold that was lost passes nothing on. Its work may continue, and the deletion of its node is what refuses its

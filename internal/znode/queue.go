@@ -1,10 +1,11 @@
 // Package znode implements queues of contenders: which of them is granted, and how the others wait. A contender is an
 // ephemeral sequential node under the parent of its queue, and the order of the sequence numbers is the order of the
-// queue. Each waiter waits for a contender ahead of it. When that contender has left, it is immediately the waiter's
-// turn if the event (armed.go) or the release (place.go) suffices to know so; otherwise the waiter lists the queue
-// again. A caller that joins needs no list if it follows a sibling that was first (shortcut.go). Siblings are
-// contenders of one Queue in one session; those of another Queue on the same path are like those of other clients.
-// Every grant then passes hold.FromTurn, which requires a proof of the session.
+// queue (while the counter of the parent lasts: see checkKey). Each waiter waits for a contender ahead of it. When that
+// contender has left, it is immediately the waiter's turn if the event (armed.go) or the release (place.go) suffices to
+// know so; otherwise the waiter lists the queue again. A caller that joins needs no list if it follows a sibling that
+// was first and is gone (shortcut.go). Siblings are contenders of one Queue in one session; those of another Queue on
+// the same path are like those of other clients. Every grant then passes hold.FromTurn, which requires a proof of the
+// session.
 //
 // A mutex, a read-write lock and an election are one queue each. A semaphore is two: the leases, and the door, a lock
 // that admits one client at a time to them.
@@ -269,7 +270,8 @@ func (q *Queue) inSession(
 var errRejoin = errors.New("leaving the queue, to join it again")
 
 // acquireOrRejoin is acquire for a caller that may be made to leave the queue. It then returns ErrGone, as if the
-// contender had been deleted by hand. The contender is removed in the background, as after every wait that ends.
+// contender had been deleted by hand. The contender is removed in the background, as whenever the context of a wait is
+// done.
 func (q *Queue) acquireOrRejoin(
 	ctx context.Context, s *session.Session, e Entry, a *hold.Attempt,
 ) (*zkrecipes.Hold, error) {

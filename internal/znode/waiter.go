@@ -31,7 +31,7 @@ type Waiter struct {
 	listing    *listing    // requested with the create, until it is used; may be nil
 
 	creation time.Duration // the round trip of the contender's creation
-	wait     *wait         // nil unless others are ahead of the predecessor
+	wait     *wait         // nil unless several contenders were ahead
 	seen     sight         // for the error if the waiter gives up
 	// On the waiter's node, if the end of the predecessor can grant the waiter; the hold takes it over.
 	own *session.Watch
@@ -49,8 +49,8 @@ type Waiter struct {
 	holder *zkrecipes.Participant // the contender at the head; nil until it has been read
 }
 
-// sight is what a waiter keeps of a listing. The listing itself is dropped while the waiter waits, because a thousand
-// waiters that came one by one would each keep a different one.
+// sight is what a waiter keeps of its last listing. The listing itself is dropped while the waiter waits, because a
+// thousand waiters that came one by one would each keep a different one.
 type sight struct {
 	position, of int
 	head         string // the path of the contender in the way; empty if nothing was listed

@@ -9,10 +9,11 @@
 //
 // # Guarantees
 //
-// A node never goes back in time: once the cache has shown a state of it, it never shows an older one. If a
-// server lags behind one that answered before, the cache drops its answer and repeats the request behind a sync. The
-// cache also compares the transactions that created a node, so it can distinguish a node that was deleted and recreated
-// from one whose data was set.
+// A node never goes back in time: once the cache has shown a state of it, it never shows an older one, unless the
+// ensemble has lost transactions because it was restored from a backup. If a server lags behind one that answered
+// before, the cache drops its answer and repeats the request behind a sync. The cache also compares the transactions
+// that created a node, so it can distinguish a node that was deleted and recreated from one whose data was set: Watch
+// then yields a Deleted and a Created.
 //
 // Once the nodes stop changing and the connection is stable, the cache equals the server's tree. If you can't wait for
 // that, [Cache.Sync] blocks until the cache has everything committed before the call, as far as ZooKeeper's leader
@@ -45,7 +46,7 @@
 // If the client may not read a node, or its list of children is larger than conn.WithMaxReplySize, the node's
 // [Entry.Err] is set. View.Failed counts these failures. They don't affect View.Current, and Ready and Sync return such
 // an error only if the node is the root. Because ZooKeeper does not notify the cache when a node becomes readable,
-// [Cache.Sync] and each recheck try again; see [WithRecheck].
+// [Cache.Sync] and each recheck, by default one every five minutes, try again; see [WithRecheck].
 //
 // Since ZooKeeper 3.8.4 and 3.9.2, servers withhold a node's events while the client may not read it. As a result, only
 // the next Sync or recheck finds what was written during that time, even if the node has become readable again. Until

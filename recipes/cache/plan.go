@@ -61,7 +61,7 @@ func (s state) parity() parity { return parity(s & odd / odd) }
 // rearm is one request to set watches.
 type rearm struct {
 	parts []part
-	since int64 // the server immediately reports what has changed after this transaction
+	since int64 // the server immediately reports what has changed after this transaction; see restart
 	late  bool  // since was moved back after the request was sent
 }
 
@@ -222,8 +222,8 @@ func (pl *plan) rearmed(r *rearm, how state) {
 	}
 }
 
-// distrustInFlight moves the requests to set watches that are in flight back to an earlier transaction than they were
-// sent with, so their answers do not count.
+// distrustInFlight makes the answers to the requests to set watches that are in flight not count: their parts have been
+// without a watch since an earlier transaction.
 func (pl *plan) distrustInFlight(since int64) {
 	for r := range pl.rearming {
 		if r.since > since {

@@ -66,8 +66,7 @@
 // # Cost
 //
 // Each caller has one node. A holder watches its own node, a waiting writer the node just ahead of it, and a waiting
-// reader the nearest writer ahead. Callers of one client that wait for the same node share a watch. A client that
-// locks repeatedly in one session uses one more watch, on the path itself.
+// reader the nearest writer ahead. Callers of one client that wait for the same node share a watch.
 //
 // An uncontended lock takes one round trip, joining the queue takes one more, and a release takes one. Waking up takes
 // another, unless the caller that a waiter watches is its only obstacle: then it also watches its own node, so the

@@ -28,8 +28,10 @@
 // deadline, and beyond it if a server answers in time. When the session ends, on the other hand, its holds end for good
 // and their leases become free. Waiters whose session ends rejoin the queue at the back in the next session.
 //
-// When an acquisition fails, the caller holds no leases and leaves the queue, and its nodes are deleted in the
-// background. If you close the client, its holds end and its waiters return ErrClosed.
+// When an acquisition fails, the caller holds no leases and leaves the queue, and the call returns once its nodes have
+// been deleted. The deletion continues in the background if the context is done first, or if the call could not find
+// out whether its nodes exist, for example because a server failed on the create. If you close the client, its holds
+// end and its waiters return ErrClosed.
 //
 // # Fairness
 //
