@@ -26,8 +26,8 @@ func (e *engine) answered(r *request, a *session.Answer) {
 	switch r.kind {
 	case reading, probing:
 		e.read(r, a)
-	case rearming:
-		e.rearmed(r, a)
+	case rewatching:
+		e.rewatched(r, a)
 	case syncing:
 		if len(r.waiters) > 0 {
 			e.verify()
@@ -62,7 +62,7 @@ func (e *engine) noteZxid(r *request, zxid int64) (behind bool) {
 		e.plan.rewind(zxid)
 		e.nodes.root.allParts(func(p part) {
 			if *p.state()&asked != 0 || p.node.known && e.nodes.follows(p) {
-				e.plan.spoil(p, e.rounds.next())
+				e.plan.markStale(p, e.rounds.next())
 			}
 		})
 		return false
@@ -77,8 +77,8 @@ func (e *engine) unanswered(r *request, err error) {
 	switch r.kind {
 	case reading, probing:
 		e.plan.retry(r.part)
-	case rearming:
-		e.unarmed(r.rearm, err)
+	case rewatching:
+		e.notRewatched(r.rewatch, err)
 	case syncing: // if the server is behind, the next answer shows that again
 		r.waiters.retry()
 	case removing:
@@ -97,13 +97,13 @@ func (e *engine) read(r *request, a *session.Answer) {
 	case errors.Is(a.Err, zk.ErrNoNode):
 		e.nodes.gone(p.node)
 		if p.node == e.nodes.root {
-			e.plan.expose(e.nodes.rootData(), e.zxid, in)
+			e.plan.markUnwatched(e.nodes.rootData(), e.zxid, in)
 		}
 	case a.Err != nil:
 		e.refused(p, a.Err, in)
 	case r.kind == probing:
 		e.present = true
-		e.plan.spoil(p, in)
+		e.plan.markStale(p, in)
 	case p.of == list:
 		e.listed(p.node, a, in)
 	default:
@@ -118,12 +118,12 @@ func (e *engine) got(n *node, a *session.Answer, in parity) {
 	kids := part{n, list}
 	switch e.nodes.got(n, a.Data, &a.Stat) {
 	case listEmpty:
-		e.plan.expose(kids, a.Zxid, in)
+		e.plan.markUnwatched(kids, a.Zxid, in)
 	case listUnknown:
-		e.plan.spoil(kids, in)
+		e.plan.markStale(kids, in)
 	case listChanged:
 		if *kids.state() == clean {
-			e.plan.spoil(kids, in)
+			e.plan.markStale(kids, in)
 		}
 	case nothingNew:
 	}
@@ -133,7 +133,7 @@ func (e *engine) listed(n *node, a *session.Answer, in parity) {
 	e.nodes.listed(n, a.Names, &a.Stat)
 	for _, kid := range n.children() { // those that are new, or were deleted and exist again
 		if p := (part{kid, data}); !kid.known && *p.state() == clean {
-			e.plan.spoil(p, in)
+			e.plan.markStale(p, in)
 		}
 	}
 }
@@ -142,6 +142,6 @@ func (e *engine) listed(n *node, a *session.Answer, in parity) {
 func (e *engine) refused(p part, err error, in parity) {
 	kids := part{p.node, list}
 	if e.nodes.fail(p, err) && p.of == data && e.nodes.follows(kids) {
-		e.plan.spoil(kids, in)
+		e.plan.markStale(kids, in)
 	}
 }

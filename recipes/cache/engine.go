@@ -209,7 +209,7 @@ func (e *engine) hear(n session.News) {
 }
 
 // begin handles a new connection, on which no watch is set. It makes every part dirty that has a watch to lose or has
-// yet to be read. Parts to which nothing is known to have happened need only their watches: SetWatches (rearm.go) names
+// yet to be read. Parts to which nothing is known to have happened need only their watches: SetWatches (rewatch.go) names
 // the transaction since which these may be missing, the server reports what has changed since, and only that is read.
 func (e *engine) begin() {
 	e.connected, e.rest = true, false
@@ -223,9 +223,9 @@ func (e *engine) begin() {
 		*p.state() = clean
 		switch {
 		case was&(stale|again) != 0, e.nodes.hasFailed(p), p == e.nodes.rootData() && e.zxid == 0:
-			e.plan.spoil(p, next)
-		case was&bare != 0, e.nodes.watched(p):
-			e.plan.expose(p, since, next)
+			e.plan.markStale(p, next)
+		case was&unwatched != 0, e.nodes.watched(p):
+			e.plan.markUnwatched(p, since, next)
 		}
 	})
 }
@@ -249,11 +249,11 @@ func (e *engine) changed(event session.News) {
 	}
 	if event.Event == zk.EventNodeChildrenChanged || event.Event == zk.EventNodeDeleted {
 		if e.nodes.watched(kids) {
-			e.plan.spoil(kids, e.rounds.next())
+			e.plan.markStale(kids, e.rounds.next())
 		}
 	}
 	if event.Event != zk.EventNodeChildrenChanged {
-		e.plan.spoil(own, e.rounds.next())
+		e.plan.markStale(own, e.rounds.next())
 	}
 }
 

@@ -6,10 +6,10 @@ type plan struct {
 	support support
 	dirty   [2]int // parts that are not clean, by the parity of their round
 
-	reads    []part // stale, the oldest first; some may no longer be stale
-	bares    []part // bare; some may no longer be bare
-	since    int64  // no bare part lost its watch before this transaction
-	rearming map[*rearm]struct{}
+	reads          []part // stale, the oldest first; some may no longer be stale
+	unwatchedParts []part // some may no longer be unwatched
+	since          int64  // no unwatched part lost its watch before this transaction
+	rewatching     map[*rewatch]struct{}
 }
 
 // A part is what one watch covers: the data of a node, or the list of its children.
@@ -26,16 +26,16 @@ const (
 
 // state is what is known of a part, and what is being done about it, in five bits:
 //
-//	none                 clean: there is nothing to request. The newest read set a watch that has not fired, or
-//	                     the watch was set again since. Or the part is not followed, could not be read, or is of
-//	                     a node that was found to be gone
-//	stale                must be read
-//	bare                 unchanged as far as known, but without a watch; one request sets many watches again
-//	stale, asked         being read
-//	bare, asked          its watch is being set again
-//	… asked, again       more is known by now, for example from an event: the answer counts and is shown, and the
-//	                     part is read again
-//	odd                  the number of its round is odd; see rounds
+//	none              clean: there is nothing to request. The newest read set a watch that has not fired, or the watch
+//	                  was set again since. Or the part is not followed, could not be read, or is of a node that was
+//	                  found to be gone
+//	stale             must be read
+//	unwatched         unchanged as far as known, but without a watch; one request sets many watches again
+//	stale, asked      being read
+//	unwatched, asked  its watch is being set again
+//	… asked, again    more is known by now, for example from an event: the answer counts and is shown, and the part is
+//	                  read again
+//	odd               the number of its round is odd; see rounds
 //
 // A part that is not clean is dirty. It belongs to the active round or to the next one; one bit distinguishes them.
 type state uint8
@@ -44,7 +44,7 @@ const clean state = 0
 
 const (
 	stale state = 1 << iota
-	bare
+	unwatched
 	asked
 	again
 	odd
@@ -58,8 +58,8 @@ type parity uint8
 
 func (s state) parity() parity { return parity(s & odd / odd) }
 
-// rearm is one request to set watches.
-type rearm struct {
+// rewatch is one request to set watches.
+type rewatch struct {
 	parts []part
 	since int64 // the server immediately reports what has changed after this transaction; see restart
 	late  bool  // since was moved back after the request was sent
@@ -74,43 +74,43 @@ func (pl *plan) pending() int { return pl.dirty[0] + pl.dirty[1] }
 //
 //   - A clean part had its watch on the previous connection. All events up to zxid, the latest transaction that an
 //     answer has reported, were handled, so the part has not changed up to then.
-//   - A bare part lost its watch before that connection ended: since pl.since, and no request for it was sent.
+//   - An unwatched part lost its watch before that connection ended: since pl.since, and no request for it was sent.
 //   - A part whose watch was being set again had lost it since r.since. The answer never came, so nothing shows that
 //     the watch was set.
 func (pl *plan) restart(zxid int64) (since int64) {
 	since = zxid
-	if len(pl.bares) > 0 {
+	if len(pl.unwatchedParts) > 0 {
 		since = min(since, pl.since)
 	}
-	for r := range pl.rearming {
+	for r := range pl.rewatching {
 		since = min(since, r.since)
 	}
-	*pl = plan{support: pl.support, rearming: map[*rearm]struct{}{}}
+	*pl = plan{support: pl.support, rewatching: map[*rewatch]struct{}{}}
 	return since
 }
 
-// spoil makes a part stale.
-func (pl *plan) spoil(p part, in parity) { pl.enter(p, stale, in) }
+// markStale makes a part stale.
+func (pl *plan) markStale(p part, in parity) { pl.enter(p, stale, in) }
 
-// expose makes a clean or new part bare: nothing is known to have changed since the transaction. If the server cannot
-// set watches without a read, the part becomes stale.
-func (pl *plan) expose(p part, since int64, in parity) {
+// markUnwatched makes a clean or new part unwatched: nothing is known to have changed since the transaction. If the
+// server cannot set watches without a read, the part becomes stale.
+func (pl *plan) markUnwatched(p part, since int64, in parity) {
 	if pl.support.lacking {
 		pl.enter(p, stale, in)
 		return
 	}
 	pl.rewind(since)
-	pl.enter(p, bare, in)
+	pl.enter(p, unwatched, in)
 }
 
-// rewind moves the transaction since which the bare parts are bare back to an earlier one.
+// rewind moves the transaction since which the parts are unwatched back to an earlier one.
 func (pl *plan) rewind(since int64) {
-	if len(pl.bares) == 0 || since < pl.since {
+	if len(pl.unwatchedParts) == 0 || since < pl.since {
 		pl.since = since
 	}
 }
 
-// enter makes a part stale or bare. The part joins a round, unless it already belongs to one.
+// enter makes a part stale or unwatched. The part joins a round, unless it already belongs to one.
 func (pl *plan) enter(p part, how state, in parity) {
 	s := p.state()
 	switch {
@@ -118,7 +118,7 @@ func (pl *plan) enter(p part, how state, in parity) {
 		*s |= again
 	case *s&(how|stale) != 0:
 	default:
-		if *s&bare == 0 {
+		if *s&unwatched == 0 {
 			pl.dirty[in]++
 			*s = state(in) * odd
 		}
@@ -133,19 +133,19 @@ func (pl *plan) put(p part, how state) {
 	if how == stale {
 		pl.reads = append(pl.reads, p)
 	} else {
-		pl.bares = append(pl.bares, p)
+		pl.unwatchedParts = append(pl.unwatchedParts, p)
 	}
 }
 
 // read returns the next part to be read, and marks it as requested.
 func (pl *plan) read() (part, bool) { return take(&pl.reads, stale) }
 
-// rearm returns the next request to set watches, or nil. It takes parts until add returns false because the request is
-// full.
-func (pl *plan) rearm(add func(part) (room bool)) *rearm {
-	r := &rearm{since: pl.since}
+// rewatch returns the next request to set watches, or nil. It takes parts until add returns false because the request
+// is full.
+func (pl *plan) rewatch(add func(part) (room bool)) *rewatch {
+	r := &rewatch{since: pl.since}
 	for room := true; room; {
-		p, ok := take(&pl.bares, bare)
+		p, ok := take(&pl.unwatchedParts, unwatched)
 		if !ok {
 			break
 		}
@@ -155,7 +155,7 @@ func (pl *plan) rearm(add func(part) (room bool)) *rearm {
 	if len(r.parts) == 0 {
 		return nil
 	}
-	pl.rearming[r] = struct{}{}
+	pl.rewatching[r] = struct{}{}
 	return r
 }
 
@@ -180,7 +180,7 @@ func (pl *plan) answered(p part, next parity) (in parity) {
 	was := *s
 	pl.clear(p)
 	if was&again != 0 {
-		pl.spoil(p, next)
+		pl.markStale(p, next)
 	}
 	return was.parity()
 }
@@ -188,7 +188,7 @@ func (pl *plan) answered(p part, next parity) (in parity) {
 // clear makes a part clean.
 func (pl *plan) clear(p part) {
 	s := p.state()
-	if *s&(stale|bare) != 0 {
+	if *s&(stale|unwatched) != 0 {
 		pl.dirty[s.parity()]--
 	}
 	*s = clean
@@ -201,17 +201,17 @@ func (pl *plan) retry(p part) {
 	}
 }
 
-// rearmed records that a request to set watches is over: its parts become clean, or, without an answer that counts,
-// bare or stale. The events of parts that had changed came before the answer, so such a part is stale. All parts stay
-// in their rounds.
-func (pl *plan) rearmed(r *rearm, how state) {
-	delete(pl.rearming, r)
-	if how == bare {
+// rewatched records that a request to set watches is over: its parts become clean, or, without an answer that counts,
+// unwatched or stale. The events of parts that had changed came before the answer, so such a part is stale. All parts
+// stay in their rounds.
+func (pl *plan) rewatched(r *rewatch, how state) {
+	delete(pl.rewatching, r)
+	if how == unwatched {
 		pl.rewind(r.since)
 	}
 	for _, p := range r.parts {
 		switch s := *p.state(); {
-		case s&(asked|bare) != asked|bare: // the node is gone
+		case s&(asked|unwatched) != asked|unwatched: // the node is gone
 		case s&again != 0:
 			pl.put(p, stale)
 		case how == clean:
@@ -225,24 +225,24 @@ func (pl *plan) rearmed(r *rearm, how state) {
 // distrustInFlight makes the answers to the requests to set watches that are in flight not count: their parts have been
 // without a watch since an earlier transaction.
 func (pl *plan) distrustInFlight(since int64) {
-	for r := range pl.rearming {
+	for r := range pl.rewatching {
 		if r.since > since {
 			r.since, r.late = since, true
 		}
 	}
 }
 
-// readAll records that the server cannot set watches without a read, so all bare parts become stale. It reports whether
-// that is news.
+// readAll records that the server cannot set watches without a read, so all unwatched parts become stale. It reports
+// whether that is news.
 func (pl *plan) readAll() bool {
 	if pl.support.lacking {
 		return false
 	}
 	pl.support.lacking = true
-	bares := pl.bares
-	pl.bares = nil
-	for _, p := range bares {
-		if *p.state()&(bare|asked) == bare {
+	unwatchedParts := pl.unwatchedParts
+	pl.unwatchedParts = nil
+	for _, p := range unwatchedParts {
+		if *p.state()&(unwatched|asked) == unwatched {
 			pl.put(p, stale)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 func (s state) String() string {
 	var words []string
-	for i, word := range []string{"stale", "bare", "asked", "again", "odd"} {
+	for i, word := range []string{"stale", "unwatched", "asked", "again", "odd"} {
 		if s&(1<<i) != 0 {
 			words = append(words, word)
 		}
@@ -25,24 +25,24 @@ func (s state) String() string {
 func TestPlan_OnePart(t *testing.T) {
 	const since = 7
 	p := part{&node{}, data}
-	var sent *rearm
+	var sent *rewatch
 	step := map[string]func(*plan){
-		"event":    func(pl *plan) { pl.spoil(p, 1) },
-		"later":    func(pl *plan) { pl.spoil(p, 0) },
-		"expose":   func(pl *plan) { pl.expose(p, since, 1) },
-		"read":     func(pl *plan) { pl.read() },
-		"rearm":    func(pl *plan) { sent = pl.rearm(func(part) bool { return true }) },
-		"answered": func(pl *plan) { pl.answered(p, 0) },
-		"retry":    func(pl *plan) { pl.retry(p) },
-		"rearmed":  func(pl *plan) { pl.rearmed(sent, clean) },
-		"unarmed":  func(pl *plan) { pl.rearmed(sent, bare) },
-		"behind":   func(pl *plan) { pl.rearmed(sent, stale) },
-		"gone":     func(pl *plan) { pl.clear(p) },
-		"read all": func(pl *plan) { pl.readAll() },
+		"event":         func(pl *plan) { pl.markStale(p, 1) },
+		"later":         func(pl *plan) { pl.markStale(p, 0) },
+		"markUnwatched": func(pl *plan) { pl.markUnwatched(p, since, 1) },
+		"read":          func(pl *plan) { pl.read() },
+		"rewatch":       func(pl *plan) { sent = pl.rewatch(func(part) bool { return true }) },
+		"answered":      func(pl *plan) { pl.answered(p, 0) },
+		"retry":         func(pl *plan) { pl.retry(p) },
+		"rewatched":     func(pl *plan) { pl.rewatched(sent, clean) },
+		"notRewatched":  func(pl *plan) { pl.rewatched(sent, unwatched) },
+		"behind":        func(pl *plan) { pl.rewatched(sent, stale) },
+		"gone":          func(pl *plan) { pl.clear(p) },
+		"read all":      func(pl *plan) { pl.readAll() },
 	}
 	for _, tt := range []struct {
-		name, steps, want string
-		reads, bares      int
+		name, steps, want     string
+		reads, unwatchedParts int
 	}{
 		{"clean", "", "", 0, 0},
 		{"an event", "event", "stale odd", 1, 0},
@@ -55,28 +55,28 @@ func TestPlan_OnePart(t *testing.T) {
 		{"not answered", "event, read, retry", "stale odd", 1, 0},
 		{"not answered, and stale meanwhile", "event, read, later, retry", "stale odd", 1, 0},
 		{"not answered, but gone", "event, read, gone, retry", "", 0, 0},
-		{"without a watch", "expose", "bare odd", 0, 1},
-		{"without a watch, twice", "expose, expose", "bare odd", 0, 1},
-		{"to be read rather than watched", "expose, event", "stale odd", 1, 1},
-		{"to be read is not to be watched", "event, expose", "stale odd", 1, 0},
-		{"being watched", "expose, rearm", "bare asked odd", 0, 0},
-		{"watched", "expose, rearm, rearmed", "", 0, 0},
-		{"it had changed: same round", "expose, rearm, later, rearmed", "stale odd", 1, 0},
-		{"it has changed, and the watch was not set", "expose, rearm, later, unarmed", "stale odd", 1, 0},
-		{"the watch was not set", "expose, rearm, unarmed", "bare odd", 0, 1},
-		{"a server that is behind", "expose, rearm, behind", "stale odd", 1, 0},
-		{"gone while it is being watched", "expose, rearm, gone, rearmed", "", 0, 0},
-		{"gone, and there again while it is being watched", "expose, rearm, gone, event, rearmed", "stale odd", 1, 0},
-		{"gone, and there again while the watch was not set", "expose, rearm, gone, event, unarmed", "stale odd", 1, 0},
-		{"the server cannot", "expose, read all", "stale odd", 1, 0},
-		{"the server cannot, it is known", "read all, expose", "stale odd", 1, 0},
-		{"the server cannot, and the request is on its way", "expose, rearm, read all", "bare asked odd", 0, 0},
+		{"without a watch", "markUnwatched", "unwatched odd", 0, 1},
+		{"without a watch, twice", "markUnwatched, markUnwatched", "unwatched odd", 0, 1},
+		{"to be read rather than watched", "markUnwatched, event", "stale odd", 1, 1},
+		{"to be read is not to be watched", "event, markUnwatched", "stale odd", 1, 0},
+		{"being watched", "markUnwatched, rewatch", "unwatched asked odd", 0, 0},
+		{"watched", "markUnwatched, rewatch, rewatched", "", 0, 0},
+		{"it had changed: same round", "markUnwatched, rewatch, later, rewatched", "stale odd", 1, 0},
+		{"it has changed, and the watch was not set", "markUnwatched, rewatch, later, notRewatched", "stale odd", 1, 0},
+		{"the watch was not set", "markUnwatched, rewatch, notRewatched", "unwatched odd", 0, 1},
+		{"a server that is behind", "markUnwatched, rewatch, behind", "stale odd", 1, 0},
+		{"gone while it is being watched", "markUnwatched, rewatch, gone, rewatched", "", 0, 0},
+		{"gone, and there again while it is being watched", "markUnwatched, rewatch, gone, event, rewatched", "stale odd", 1, 0},
+		{"gone, and there again while the watch was not set", "markUnwatched, rewatch, gone, event, notRewatched", "stale odd", 1, 0},
+		{"the server cannot", "markUnwatched, read all", "stale odd", 1, 0},
+		{"the server cannot, it is known", "read all, markUnwatched", "stale odd", 1, 0},
+		{"the server cannot, and the request is on its way", "markUnwatched, rewatch, read all", "unwatched asked odd", 0, 0},
 		{"what is gone is not read", "event, gone, read", "", 0, 0},
-		{"what is gone is not watched", "expose, gone, rearm", "", 0, 0},
+		{"what is gone is not watched", "markUnwatched, gone, rewatch", "", 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			*p.state() = 0
-			pl := plan{rearming: map[*rearm]struct{}{}}
+			pl := plan{rewatching: map[*rewatch]struct{}{}}
 			for what := range strings.SplitSeq(tt.steps, ", ") {
 				if what != "" {
 					step[what](&pl)
@@ -84,7 +84,7 @@ func TestPlan_OnePart(t *testing.T) {
 			}
 			require.Equal(t, tt.want, p.state().String())
 			require.Len(t, pl.reads, tt.reads)
-			require.Len(t, pl.bares, tt.bares)
+			require.Len(t, pl.unwatchedParts, tt.unwatchedParts)
 			want := [2]int{}
 			if s := *p.state(); s != 0 {
 				want[s.parity()]++
@@ -96,24 +96,24 @@ func TestPlan_OnePart(t *testing.T) {
 }
 
 // Both parts of a node are being watched, by two requests. The answer to one does not affect the other.
-func TestPlan_Rearmed_ConcernsThePartsOfTheRequest(t *testing.T) {
-	pl, n, one := plan{rearming: map[*rearm]struct{}{}}, &node{}, func(part) bool { return false }
-	pl.expose(part{n, data}, 3, 1)
-	pl.expose(part{n, list}, 2, 1)
-	first, second := pl.rearm(one), pl.rearm(one)
-	require.Nil(t, pl.rearm(one))
-	pl.rearmed(first, clean)
+func TestPlan_Rewatched_ConcernsThePartsOfTheRequest(t *testing.T) {
+	pl, n, one := plan{rewatching: map[*rewatch]struct{}{}}, &node{}, func(part) bool { return false }
+	pl.markUnwatched(part{n, data}, 3, 1)
+	pl.markUnwatched(part{n, list}, 2, 1)
+	first, second := pl.rewatch(one), pl.rewatch(one)
+	require.Nil(t, pl.rewatch(one))
+	pl.rewatched(first, clean)
 	require.Equal(t, "", n.parts[data].String())
-	require.Equal(t, "bare asked odd", n.parts[list].String())
+	require.Equal(t, "unwatched asked odd", n.parts[list].String())
 	require.Equal(t, int64(2), second.since)
 }
 
 // The next connection queries what has changed since the oldest missing watch.
 func TestPlan_Restart_ReturnsSinceWhenWatchesAreMissing(t *testing.T) {
 	for _, tt := range []struct {
-		name       string
-		bare, sent int64 // 0 if there is none
-		want       int64
+		name            string
+		unwatched, sent int64 // 0 if there is none
+		want            int64
 	}{
 		{"all watches were set", 0, 0, 10},
 		{"some wait", 5, 0, 5},
@@ -121,15 +121,15 @@ func TestPlan_Restart_ReturnsSinceWhenWatchesAreMissing(t *testing.T) {
 		{"both", 5, 6, 5},
 		{"a later one", 12, 11, 10},
 	} {
-		pl := plan{rearming: map[*rearm]struct{}{}}
+		pl := plan{rewatching: map[*rewatch]struct{}{}}
 		if tt.sent > 0 {
-			pl.expose(part{&node{}, data}, tt.sent, 0)
-			require.Equal(t, tt.sent, pl.rearm(func(part) bool { return true }).since)
+			pl.markUnwatched(part{&node{}, data}, tt.sent, 0)
+			require.Equal(t, tt.sent, pl.rewatch(func(part) bool { return true }).since)
 		}
-		if tt.bare > 0 {
-			pl.expose(part{&node{}, data}, tt.bare+1, 0)
-			pl.expose(part{&node{}, data}, tt.bare, 0)
-			pl.expose(part{&node{}, data}, tt.bare+1, 0)
+		if tt.unwatched > 0 {
+			pl.markUnwatched(part{&node{}, data}, tt.unwatched+1, 0)
+			pl.markUnwatched(part{&node{}, data}, tt.unwatched, 0)
+			pl.markUnwatched(part{&node{}, data}, tt.unwatched+1, 0)
 		}
 		require.Equal(t, tt.want, pl.restart(10), tt.name)
 		require.Zero(t, pl.pending(), tt.name)
@@ -191,7 +191,7 @@ type change struct {
 type asking struct {
 	epoch, at int
 	read      part
-	rearm     *rearm // nil for a read
+	rewatch   *rewatch // nil for a read
 }
 
 type news struct {
@@ -259,7 +259,7 @@ func (m *model) serve() {
 	switch {
 	case m.script(8) == 0:
 		answer.err, answer.zxid = errBusy, 0
-	case answer.rearm == nil:
+	case answer.rewatch == nil:
 		i := m.index(answer.read)
 		answer.value, m.watched[i] = m.value(i, m.now+1), true
 		if answer.read.of == data {
@@ -268,10 +268,10 @@ func (m *model) serve() {
 	case m.lacks:
 		answer.err = errCannot
 	default:
-		for _, p := range answer.rearm.parts {
+		for _, p := range answer.rewatch.parts {
 			i := m.index(p)
 			m.watched[i] = true
-			if m.value(i, m.now+1) > answer.rearm.since {
+			if m.value(i, m.now+1) > answer.rewatch.since {
 				m.fire(i)
 			}
 		}
@@ -294,9 +294,9 @@ func (m *model) connect() {
 		*p.state() = 0
 		switch {
 		case was&(stale|again) != 0, m.has[m.index(p)] == 0 && p.of == data:
-			m.plan.spoil(p, m.rounds.next())
+			m.plan.markStale(p, m.rounds.next())
 		case m.has[m.index(p)] > 0:
-			m.plan.expose(p, since, m.rounds.next())
+			m.plan.markUnwatched(p, since, m.rounds.next())
 		}
 	}
 }
@@ -304,8 +304,8 @@ func (m *model) connect() {
 func (m *model) send() {
 	if p, ok := m.plan.read(); ok {
 		m.inbox = append(m.inbox, asking{epoch: m.epoch, at: m.now, read: p})
-	} else if r := m.plan.rearm(func(part) bool { return m.script(3) > 0 }); r != nil {
-		m.inbox = append(m.inbox, asking{epoch: m.epoch, at: m.now, rearm: r})
+	} else if r := m.plan.rewatch(func(part) bool { return m.script(3) > 0 }); r != nil {
+		m.inbox = append(m.inbox, asking{epoch: m.epoch, at: m.now, rewatch: r})
 	}
 }
 
@@ -318,34 +318,34 @@ func (m *model) hear() {
 	m.outbox = m.outbox[1:]
 	switch {
 	case n.changed >= 0:
-		m.plan.spoil(m.parts[n.changed], m.rounds.next())
+		m.plan.markStale(m.parts[n.changed], m.rounds.next())
 		return
 	case n.zxid > 0:
 		m.newest, m.heard = n.zxid, max(m.heard, n.at)
 	}
 	switch {
-	case n.rearm == nil && n.err != nil:
+	case n.rewatch == nil && n.err != nil:
 		m.plan.retry(n.read)
-	case n.rearm == nil:
+	case n.rewatch == nil:
 		in, i := m.plan.answered(n.read, m.rounds.next()), m.index(n.read)
 		m.has[i] = max(1, n.value)
 		if n.read.of == data && (m.has[i+1] == 0 || m.script(3) == 0) { // it is new, and has no children
 			m.has[i+1] = max(1, n.sibling)
-			m.plan.expose(m.parts[i+1], n.zxid, in)
+			m.plan.markUnwatched(m.parts[i+1], n.zxid, in)
 		}
 	case n.err != nil:
 		if errors.Is(n.err, errCannot) {
 			m.plan.readAll()
 		}
-		how := bare
+		how := unwatched
 		if m.plan.support.lacking {
 			how = stale
 		}
-		m.plan.rearmed(n.rearm, how)
-	case n.rearm.late:
-		m.plan.rearmed(n.rearm, bare)
+		m.plan.rewatched(n.rewatch, how)
+	case n.rewatch.late:
+		m.plan.rewatched(n.rewatch, unwatched)
 	default:
-		m.plan.rearmed(n.rearm, clean)
+		m.plan.rewatched(n.rewatch, clean)
 	}
 }
 
@@ -359,7 +359,7 @@ func (m *model) verify() {
 	m.plan.distrustInFlight(since)
 	for _, p := range m.parts {
 		if *p.state()&(stale|asked) == 0 && m.has[m.index(p)] > 0 {
-			m.plan.expose(p, since, m.rounds.next())
+			m.plan.markUnwatched(p, since, m.rounds.next())
 		}
 	}
 }
@@ -442,9 +442,9 @@ func (m *model) quiet() error {
 		m.verify()
 		verified = true
 	}
-	if m.plan.pending() > 0 || m.rounds.isVerifying() || len(m.plan.rearming) > 0 {
+	if m.plan.pending() > 0 || m.rounds.isVerifying() || len(m.plan.rewatching) > 0 {
 		return fmt.Errorf("pending: %d parts, %d requests, verifying %v",
-			m.plan.pending(), len(m.plan.rearming), m.rounds.isVerifying())
+			m.plan.pending(), len(m.plan.rewatching), m.rounds.isVerifying())
 	}
 	for i := range m.parts {
 		switch want := max(1, m.value(i, m.now)); {

@@ -6,9 +6,9 @@ import "github.com/zkrecipes/zkrecipes/internal/session"
 type request struct {
 	kind    requestKind
 	epoch   int
-	part    part    // for a read
-	rearm   *rearm  // for rearming
-	waiters waiters // for a sync
+	part    part     // for a read
+	rewatch *rewatch // for rewatching
+	waiters waiters  // for a sync
 }
 
 type requestKind int
@@ -16,7 +16,7 @@ type requestKind int
 const (
 	reading requestKind = iota
 	probing             // of the root, by exists
-	rearming
+	rewatching
 	syncing
 	removing
 )
@@ -44,7 +44,7 @@ func (e *engine) batch() *session.Batch {
 		return b // many requests in one write cost both sides less than many writes
 	}
 	for e.inflight < window {
-		if !e.addRead(b) && !e.addRearm(b) {
+		if !e.addRead(b) && !e.addRewatch(b) {
 			break
 		}
 	}

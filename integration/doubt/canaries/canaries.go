@@ -251,7 +251,7 @@ var canaries = []canary{
 		"case session.Up:\n\t\te.connected, e.rounds.caughtUp = true, true",
 	}}},
 	{"cache: watches are set as of now, not as of the last read", cacheTests, []edit{{
-		"recipes/cache", "engine.addRearm", "b.SetWatches(rearm.since, w.data", "b.SetWatches(1<<62, w.data",
+		"recipes/cache", "engine.addRewatch", "b.SetWatches(rewatch.since, w.data", "b.SetWatches(1<<62, w.data",
 	}}},
 	// C13 Nodes of other sessions.
 	{"node: the node at the path counts as ours, whoever owns it", quick + "./recipes/node", []edit{{

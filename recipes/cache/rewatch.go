@@ -8,20 +8,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// addRearm sets watches without a read. This happens on each new connection; after the first read of a leaf, or of a
+// addRewatch sets watches without a read. This happens on each new connection; after the first read of a leaf, or of a
 // root that is missing; and, because a server may lose a watch silently, at each recheck and Sync.
-func (e *engine) addRearm(b *session.Batch) bool {
+func (e *engine) addRewatch(b *session.Batch) bool {
 	w := watchList{room: e.feed.Room()}
-	rearm := e.plan.rearm(func(p part) bool {
+	rewatch := e.plan.rewatch(func(p part) bool {
 		w.add(p, e.nodes.pathOf(p.node))
 		return w.room > 0
 	})
-	if rearm == nil {
+	if rewatch == nil {
 		return false
 	}
-	r := e.request(rearming)
-	r.rearm = rearm
-	b.SetWatches(rearm.since, w.data, w.missing, w.children, r)
+	r := e.request(rewatching)
+	r.rewatch = rewatch
+	b.SetWatches(rewatch.since, w.data, w.missing, w.children, r)
 	return true
 }
 
@@ -43,37 +43,37 @@ func (w *watchList) add(p part, path string) {
 	}
 }
 
-// rearmed handles the answer to a request to set watches. The events of nodes that have changed came before it.
-func (e *engine) rearmed(r *request, a *session.Answer) {
+// rewatched handles the answer to a request to set watches. The events of nodes that have changed came before it.
+func (e *engine) rewatched(r *request, a *session.Answer) {
 	switch {
 	case a.Err != nil:
-		e.cannotRearm()
-		e.unarmed(r.rearm, a.Err)
+		e.cannotRewatch()
+		e.notRewatched(r.rewatch, a.Err)
 		return
 	case e.plan.support.has():
 		e.cache.client.Logger().Info("zookeeper: cache: the server supports restoring watches again", "path", e.nodes.path)
 	}
-	if r.rearm.late {
-		e.plan.rearmed(r.rearm, bare)
+	if r.rewatch.late {
+		e.plan.rewatched(r.rewatch, unwatched)
 	} else {
-		e.plan.rearmed(r.rearm, clean)
+		e.plan.rewatched(r.rewatch, clean)
 	}
 }
 
-// unarmed handles a request to set watches that got no answer, or none that counts.
-func (e *engine) unarmed(r *rearm, err error) {
+// notRewatched handles a request to set watches that got no answer, or none that counts.
+func (e *engine) notRewatched(r *rewatch, err error) {
 	if errors.Is(err, zk.ErrConnectionClosed) && e.plan.support.hungUp(e.epoch) {
-		e.cannotRearm()
+		e.cannotRewatch()
 	}
 	if e.plan.support.lacking || errors.Is(err, errBehind) {
-		e.plan.rearmed(r, stale)
+		e.plan.rewatched(r, stale)
 	} else {
-		e.plan.rearmed(r, bare)
+		e.plan.rewatched(r, unwatched)
 	}
 }
 
-// cannotRearm is called when the server cannot set watches without a read, or hangs up on the attempt.
-func (e *engine) cannotRearm() {
+// cannotRewatch is called when the server cannot set watches without a read, or hangs up on the attempt.
+func (e *engine) cannotRewatch() {
 	if e.plan.readAll() {
 		e.cache.client.Logger().Info(
 			"zookeeper: cache: the server cannot restore watches, reading all nodes again",
@@ -103,9 +103,9 @@ func (e *engine) verify() {
 		switch {
 		case *p.state()&(stale|asked) != 0:
 		case e.nodes.hasFailed(p):
-			e.plan.spoil(p, next)
+			e.plan.markStale(p, next)
 		case e.nodes.watched(p):
-			e.plan.expose(p, since, next)
+			e.plan.markUnwatched(p, since, next)
 		}
 	})
 }
