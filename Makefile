@@ -45,7 +45,7 @@ playground: ## build the playground in bin/playground, and serve it on http://12
 race: RACE := -race
 race: export GORACE = atexit_sleep_ms=0
 race: ## the same tests under the race detector (needs a C compiler)
-	@nice -n 5 tools/test.sh $(UNIT)
+	@nice -n 19 tools/test.sh $(UNIT)
 
 # Two packages at a time, because these tests mostly wait for sessions to expire and for servers and programs to start.
 .PHONY: real

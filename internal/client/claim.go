@@ -35,7 +35,8 @@ func (c *Claim) Before() <-chan struct{} {
 	return c.before.released
 }
 
-// AwaitRelease waits until an object that is leaving the path has released it.
+// AwaitRelease waits until an object that is leaving the path has released it. It does not wait if another object has
+// claimed the path since.
 //
 // Errors: the cause of ctx.
 func (c *Client) AwaitRelease(ctx context.Context, path string) error {

@@ -174,7 +174,8 @@ func (c *Client) Bounded(ctx context.Context) context.Context { return c.core.op
 // Tracers returns the tracers of the client, or nil if there are none.
 func (c *Client) Tracers() *trace.Tracers { return c.core.opts.Tracers }
 
-// Logger returns the logger of the client. Its methods never wait for the handler.
+// Logger returns the logger of the client. A record does not wait for the handler, which runs on a goroutine of its
+// own.
 func (c *Client) Logger() *slog.Logger { return c.core.opts.Log }
 
 // Go runs f on a goroutine that the client owns: ctx is canceled when the client is closed, and Close waits for f. Once

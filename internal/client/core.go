@@ -37,7 +37,7 @@ type core struct {
 	session    *session.Session // the latest
 	earlier    []int64          // the sessions before it, up to maxEarlier
 	changed    chan struct{}    // closed, and replaced, when a session comes up or ends
-	lastErr    error            // why the last connection or attempt to connect failed; nil while there is a session
+	lastErr    error            // why the last connection or attempt to connect failed; nil while connected
 	refused    error            // why the session that all servers rejected ended; nil once one has come up
 	trying     string           // the server of the latest attempt
 	trouble    trouble          // the latest

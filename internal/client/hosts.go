@@ -248,7 +248,7 @@ func (h *hosts) tries(server lifetime.Server) {
 	h.last, h.hungUp = server, false
 }
 
-// lost records that the server tried last gave the session, and that the connection to it has ended.
+// lost records whether the server, whose connection has ended, closed it itself.
 func (h *hosts) lost(why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -36,10 +36,10 @@ type Node struct {
 
 // Observer is notified of the deletion of a node.
 type Observer interface {
-	// Deleting is called before the node is deleted.
+	// Deleting is called before Remove deletes the node.
 	Deleting()
-	// Deleted is called when the server has confirmed that the first delete that was sent succeeded. It is not called for
-	// one that had to be repeated.
+	// Deleted is called when the delete that Remove itself handed to a connection has succeeded. It is not called for one
+	// that was sent in the background.
 	Deleted()
 }
 

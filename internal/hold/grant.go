@@ -4,6 +4,7 @@
 package hold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -228,7 +229,7 @@ func (g *Grant) lose(why *zkrecipes.LostError) { g.endHolds(why)() }
 // the loss and removes the node, which would block others if the session lives on. A session with many grants calls
 // these functions only after the holds of all its grants have ended.
 func (g *Grant) endHolds(why *zkrecipes.LostError) (afterwards func()) {
-	holds := g.end(why)
+	holds, why := g.end(why)
 	for _, b := range holds {
 		lost := *why
 		lost.Path = b.Path()
@@ -244,14 +245,15 @@ func (g *Grant) endHolds(why *zkrecipes.LostError) (afterwards func()) {
 	}
 }
 
-// end ends the grant, so that no more holds are added. It returns the remaining holds, which the caller must end.
-func (g *Grant) end(why *zkrecipes.LostError) []*backing {
+// end ends the grant, so that no more holds are added. It returns the remaining holds, which the caller must end, and
+// the reason that came first.
+func (g *Grant) end(why *zkrecipes.LostError) (holds []*backing, first *zkrecipes.LostError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.ended {
 		g.ended, g.lost = true, why
 	}
-	return slices.Clone(g.holds)
+	return slices.Clone(g.holds), cmp.Or(g.lost, why)
 }
 
 // detach stops what the session does for the grant: its watches, the callback, the retention. It is called, possibly

@@ -61,7 +61,7 @@ func TestShare_ReleasedWhileBeingLost(t *testing.T) {
 		require.True(t, ok)
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Delay(time.Second))
 
-		left := g.end(nil) // what lose does first
+		left, _ := g.end(nil) // what lose does first
 		start := time.Now()
 		require.NoError(t, inner.Release(t.Context()))
 		require.Equal(t, time.Second, time.Since(start))
@@ -774,8 +774,9 @@ func TestEnd_FirstReasonStays(t *testing.T) {
 	first, second := &zkrecipes.LostError{Reason: zkrecipes.LossExpired}, &zkrecipes.LostError{}
 	var g Grant
 	g.end(first)
-	g.end(second)
+	_, why := g.end(second)
 	require.Same(t, first, g.lost)
+	require.Same(t, first, why, "the holds report it as well")
 	released := Grant{ended: true}
 	released.end(second)
 	require.Nil(t, released.lost)

@@ -199,7 +199,7 @@ func (l *Lifetime) Connected() (<-chan struct{}, error) {
 	return l.up, nil
 }
 
-// AnsweredSent returns when the latest request that a server has answered was sent.
+// AnsweredSent returns when the latest request was sent that a server has answered from the tree (wire.FromTree).
 func (l *Lifetime) AnsweredSent() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -41,8 +41,9 @@ func (l *Lifetime) Freshen() {
 	if unproven {
 		r = BarrierRequest(func(error) { done() })
 	}
-	// Without a connection done is never called, which is harmless: the next connection is a different one.
-	l.SendNow(l.ctx, nil, []Request{r})
+	if !l.SendNow(l.ctx, nil, []Request{r}) {
+		done()
+	}
 }
 
 // ResumptionUnproven is that of the proof: a write proves the resumption immediately, a sync only a lag later.

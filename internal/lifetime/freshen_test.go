@@ -43,3 +43,22 @@ func TestFreshen_ProofThatLasts_SendsNothing(t *testing.T) {
 		require.Len(t, syncs.All(), 1)
 	})
 }
+
+// TestFreshen_DuringAHandshake: what could not be sent does not keep later calls from sending.
+func TestFreshen_DuringAHandshake(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		time.Sleep(time.Minute)
+		srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(100*time.Millisecond))
+		srv.Cut(trial.Ours)
+		time.Sleep(50 * time.Millisecond)
+		s.Freshen()
+		time.Sleep(time.Minute)
+		asked := srv.Intercept(zktest.Match{Times: -1, Where: func(q zktest.Request) bool {
+			return q.Op == zktest.OpMulti || q.Op == zktest.OpSync
+		}}, zktest.Proceed())
+		s.Freshen()
+		time.Sleep(time.Second)
+		require.Equal(t, 1, asked.Hits())
+	})
+}

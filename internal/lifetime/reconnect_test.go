@@ -591,3 +591,19 @@ func TestLeanOnEvent(t *testing.T) {
 		})
 	}
 }
+
+// TestLeanOnEvent_ReplyTooLarge: its zxid counts although nothing else of it does, so no later server may be behind it.
+func TestLeanOnEvent_ReplyTooLarge(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv, conn.WithMaxReplySize(4<<10)))
+		_, err := s.Create(t.Context(), "/first", nil, 0)
+		require.NoError(t, err)
+		_, err = srv.Create("/big", make([]byte, 8<<10), zktest.Persistent)
+		require.NoError(t, err)
+		big, _ := srv.Node("/big")
+		s.LeanOnEvent()
+		_, _, err = s.Get(t.Context(), "/big")
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
+		require.GreaterOrEqual(t, s.Zxid(), big.Stat.Czxid)
+	})
+}

@@ -101,6 +101,9 @@ func (c *Connection) skip(size int, tooLarge error) error {
 		return err
 	}
 	h, _, _ := wire.ReadHeader(header[:]) // it has the required length
+	if h.Zxid > 0 {
+		c.owner.Saw(h.Zxid)
+	}
 	r, err := c.requestOf(h.Xid, h.Code, time.Now())
 	if err != nil {
 		return err
@@ -178,8 +181,8 @@ func (c *Connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// resetWatchdog gives the server its full patience again. Events are a sign of life only until something has been unanswered
-// for half of the session timeout. That leaves time to find a server that answers.
+// resetWatchdog gives the server its full patience again. Events are a sign of life only until something has been
+// unanswered for half of the session timeout. That leaves time to find a server that answers.
 func (c *Connection) resetWatchdog() {
 	now := time.Since(c.born)
 	until, mute := now+c.patience, false

@@ -35,8 +35,8 @@ type pending struct {
 }
 
 // Ask sends the requests in this order, before all later ones, without waiting. If sent is not nil, Ask calls it before
-// anything is written, so that requests made by it go out in the same write. On a closed connection, and after AskLast,
-// Ask does nothing and reports false.
+// anything is written, so that requests made by it go out in the same write, unless another goroutine is writing just
+// then. On a closed connection, and after AskLast, Ask does nothing and reports false.
 func (c *Connection) Ask(requests []Request, sent func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,14 +75,14 @@ func (c *Connection) send(requests []Request, sent func()) bool {
 	if sent != nil {
 		c.withhold(sent)
 	}
-	if c.why == nil { // otherwise the requests have failed as not sent
+	if c.why == nil { // otherwise the requests have failed
 		c.flush()
 	}
 	return true
 }
 
-// withhold calls f and keeps everyone from starting to write until it returns. The caller holds mu, which is released
-// while f runs.
+// withhold calls f and keeps everyone from starting to write until it returns. A goroutine that is writing already may
+// go on. The caller holds mu, which is released while f runs.
 func (c *Connection) withhold(f func()) {
 	mine := !c.writing // a goroutine that is writing already checks the queue again
 	c.writing = true

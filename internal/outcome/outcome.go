@@ -59,8 +59,21 @@ var refusals = []error{
 }
 
 // InDoubt returns an error saying that the outcome of a write is unknown because of err.
-func InDoubt(err error) error {
-	return fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, err)
+func InDoubt(err error) error { return doubt{err} }
+
+type doubt struct{ because error }
+
+func (d doubt) Error() string { return fmt.Sprintf("%v: %v", zkrecipes.ErrUnknownOutcome, d.because) }
+
+func (d doubt) Unwrap() []error { return []error{zkrecipes.ErrUnknownOutcome, d.because} }
+
+// Because returns the reason for which err is in doubt, or err if it is not.
+func Because(err error) error {
+	var d doubt
+	if errors.As(err, &d) {
+		return d.because
+	}
+	return err
 }
 
 // Undecided returns the error of a write that is in doubt because of one error and remains so because of another. If

@@ -28,7 +28,7 @@ type Draft struct {
 	ctx    context.Context //nolint:containedctx // a draft lives as long as one call
 	client *client.Client
 	parts  []*part
-	failed error // from the first read that got no answer
+	failed error // of the reads that failed, joined
 }
 
 // part is one node of a draft.
@@ -196,7 +196,11 @@ func (j Joint) send(ctx context.Context, w *jointWrite) (again bool, err error) 
 	case err == nil:
 		return false, nil
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
-		return j.Client.State() != zkrecipes.Closed && w.lost(ctx, err), err
+		again = j.Client.State() != zkrecipes.Closed && w.lost(ctx, err)
+		if !w.writes() { // whether the transaction was executed makes no difference
+			err = &session.OpError{Op: "multi", Path: w.parts[0].path, Err: outcome.Because(err)}
+		}
+		return again, err
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode) && made == "":
 		w.beaten(ctx, time.Since(sent))
 		return true, nil

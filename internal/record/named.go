@@ -27,7 +27,7 @@ type Named struct {
 }
 
 // Do makes the change, unless the mark already exists. If the mark exists, or there is nothing to do, it returns the
-// node as found. It reports whether it made the change itself.
+// node as found. It reports whether a reply said that it made the change.
 //
 // Errors: Next's error; ErrUnknownOutcome if a copy may have been applied, or may still be; otherwise the server's
 // error.

@@ -12,7 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// call is a request in flight, whether or not a caller waits for it. It ends no later than its session.
+// call is a request in flight, whether or not a caller waits for it. It ends at most a second after its session, when
+// the last connection is dropped.
 type call[T any] struct {
 	op, path string
 	mode     mode
@@ -220,7 +221,7 @@ func ask[T any](
 }
 
 // askLast is ask, and returns the last request, which may still be in flight if ctx was done before the answer. It is
-// nil if none is.
+// nil if none was sent, or if ctx was done between two tries.
 func askLast[T any](
 	ctx context.Context, s *Session, op, path string, m mode, sent func(), requested func(done func(T, error)) request,
 ) (T, *call[T], error) {

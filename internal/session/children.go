@@ -33,8 +33,8 @@ func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([
 	return f.Names, f.Stat, err
 }
 
-// ListFunc takes what ChildrenStat would have returned. It is called on the goroutine that reads from the connection,
-// and must not block.
+// ListFunc takes what ChildrenStat would have returned. It is usually called on the goroutine that reads from the
+// connection, and must not block.
 type ListFunc func(names []string, stat zk.Stat, err error)
 
 // ReadChildren is like ChildrenThen, but does not wait: it calls listed once. Once the client is closed, it does

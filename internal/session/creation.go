@@ -28,8 +28,8 @@ type Creation struct {
 // element of path must be unique to this call, like a name with a GUID. If there is more than one node, they must be
 // sequential. A container can only be created alone.
 //
-// Errors: an invalid path, a request that is too large, ErrClosed, the session's own or the cause of ctx. In each case,
-// nothing was sent.
+// Errors: an invalid path, a request that is too large, ErrSessionFull, the error of WithACLFunc, ErrClosed, the
+// session's own or the cause of ctx. In each case, nothing was sent.
 func (s *Session) StartCreate(
 	ctx context.Context, path string, data []byte, flags int32, n int, sent func(), remove ...string,
 ) (*Creation, error) {

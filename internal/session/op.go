@@ -118,7 +118,8 @@ func CheckTTL(path string, flags int32, ttl time.Duration) (mode int32, ms int64
 // without containers it creates a plain node. It is not an error if a node of any kind exists.
 //
 // Some reimplementations drop the connection without an answer. If that happens to three connections in a row, and each
-// time the server then answers that the node does not exist, the server is assumed to have no containers.
+// time the server then answers that the node does not exist, or the session is over, the server is assumed to have no
+// containers.
 //
 // Source: ZooKeeper 3.5.3; older servers answer "unimplemented" and drop the connection.
 func (s *Session) CreateContainer(ctx context.Context, path string) error {
@@ -145,7 +146,7 @@ func (s *Session) createContainer(ctx context.Context, path string) (mine bool, 
 			}
 			mine = true
 		}
-		if flags != 0 {
+		if flags != 0 && (err == nil || ctx.Err() == nil) { // otherwise nobody has said that it does not exist
 			s.ensemble.judgeContainers(hangups, err)
 		}
 		switch {

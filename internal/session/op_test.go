@@ -820,3 +820,20 @@ func TestCreateContainer_EndsWithItsSessionOrContext_SaysWhetherItIsInDoubt(t *t
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 	})
 }
+
+// A read that gets no answer does not show that a container is missing.
+func TestCreateContainer_ContextEndsBeforeTheReconnect_LaterParentsAreContainers(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		for i := range 3 {
+			srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer}, zktest.DropReply())
+			srv.Refuse(trial.Ours)
+			require.Error(t, s.CreateContainer(trial.Within(t, 500*time.Millisecond), fmt.Sprint("/c", i)))
+			srv.Accept(trial.Ours)
+			require.NoError(t, s.Sync(t.Context(), "/"))
+		}
+		require.NoError(t, s.CreateContainer(t.Context(), "/d"))
+		n, _ := srv.Node("/d")
+		require.True(t, n.Container)
+	})
+}

@@ -114,7 +114,7 @@ func (s *Session) Used(made []string) {
 // RemoveUnused removes a container that TryContainers has created, if it never had a child: the server would keep it,
 // unless znode.container.maxNeverUsedIntervalMs is set. That is the lowest one that exists. Those above it have had a
 // child, so the server reaps them. If the end of the session interrupts this, it is completed when the session is
-// closed.
+// closed, unless the session ended because it could no longer be proven.
 //
 // Another client that is about to use the container finds it missing and recreates it, as after a reaping. A node with
 // data is not ours.

@@ -96,15 +96,18 @@ func newQueue(client *client.Client, path string, config recipe.Config, kinds ..
 	// server has since removed a container.
 	q.parent = &ephemeral.Parent{Client: client, Path: path, Plain: q.sharedWithKazoo()}
 	for _, kind := range kinds {
-		if q.check(kind) == nil {
+		if q.parent.Check(q.spec(kind)) == nil {
 			q.accepted = append(q.accepted, kind)
 		}
 	}
 	return q
 }
 
-// check returns the error for contenders that no server would accept.
-func (q *Queue) check(kind string) error {
+// check returns the error for a call without a context, and for contenders that no server would accept.
+func (q *Queue) check(ctx context.Context, kind string) error {
+	if ctx == nil {
+		return fmt.Errorf("%s: %w", q.name, session.ErrNoContext)
+	}
 	if slices.Contains(q.accepted, kind) {
 		return nil
 	}
@@ -157,14 +160,11 @@ func (q *Queue) sharedIn(s *session.Session) *sharedQueue {
 // Errors: ErrDeadlock if it would wait for a hold that ctx descends from; *WaitError if ctx is done first;
 // ErrSequenceExhausted; ErrForeignContender; ErrClosed; otherwise the server's error.
 func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
-	if ctx == nil {
-		return nil, fmt.Errorf("%s: %w", q.name, session.ErrNoContext)
+	if err := q.check(ctx, e.Kind); err != nil {
+		return nil, err
 	}
 	if h, ok := q.nested(ctx, e.Kind); ok {
 		return h, nil
-	}
-	if err := q.check(e.Kind); err != nil {
-		return nil, err
 	}
 	waiting, a := q.begin(ctx, e.As, false)
 	if err := hold.CheckDeadlock(waiting, q.parent, e.Kind, q.conflicting(e.Kind)); err != nil {
@@ -178,11 +178,11 @@ func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 // Try is Acquire for a caller that does not wait. If others are ahead, it returns a *BusyError and leaves nothing
 // behind.
 func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
+	if err := q.check(ctx, e.Kind); err != nil {
+		return nil, err
+	}
 	if h, ok := q.nested(ctx, e.Kind); ok {
 		return h, nil
-	}
-	if err := q.check(e.Kind); err != nil {
-		return nil, err
 	}
 	trying, a := q.begin(ctx, e.As, true)
 	return a.End(q.inSession(trying, func(s *session.Session) (*zkrecipes.Hold, error) {
@@ -204,7 +204,7 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 func (q *Queue) AcquireBy(
 	ctx context.Context, e Entry, turn func(context.Context, *Waiter) error,
 ) (*zkrecipes.Hold, error) {
-	if err := q.check(e.Kind); err != nil {
+	if err := q.check(ctx, e.Kind); err != nil {
 		return nil, err
 	}
 	waiting, a := q.begin(ctx, e.As, false)
@@ -232,9 +232,6 @@ func (q *Queue) AcquireBy(
 func (q *Queue) inSession(
 	ctx context.Context, f func(*session.Session) (*zkrecipes.Hold, error),
 ) (*zkrecipes.Hold, error) {
-	if ctx == nil {
-		return nil, fmt.Errorf("%s: %w", q.name, session.ErrNoContext)
-	}
 	for {
 		s, err := q.parent.Client.Session(ctx)
 		// Closed, even if the state does not show it yet, or the credentials are rejected.

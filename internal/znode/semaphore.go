@@ -129,7 +129,7 @@ func (m *Semaphore) Waiting(ctx context.Context) ([]zkrecipes.Participant, error
 
 // Acquire waits for the leases. See [Queue.Acquire].
 func (m *Semaphore) Acquire(ctx context.Context, want Leases) (*zkrecipes.Hold, error) {
-	if err := m.check(want); err != nil {
+	if err := m.check(ctx, want); err != nil {
 		return nil, err
 	}
 	waiting, a := m.leases.begin(ctx, want.As, false)
@@ -141,7 +141,7 @@ func (m *Semaphore) Acquire(ctx context.Context, want Leases) (*zkrecipes.Hold, 
 // Try is Acquire for a caller that waits neither for leases nor at the door. If there are too few leases, or others are
 // at the door, it returns a *BusyError and leaves nothing behind.
 func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, error) {
-	if err := m.check(want); err != nil {
+	if err := m.check(ctx, want); err != nil {
 		return nil, err
 	}
 	trying, a := m.leases.begin(ctx, want.As, true)
@@ -168,8 +168,12 @@ func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, erro
 	}))
 }
 
-// check returns the error for leases that no server would accept together with the deletion of a node at the door.
-func (m *Semaphore) check(want Leases) error {
+// check returns the error for a call without a context, and for leases that no server would accept together with the
+// deletion of a node at the door.
+func (m *Semaphore) check(ctx context.Context, want Leases) error {
+	if ctx == nil {
+		return fmt.Errorf("%s: %w", m.leases.name, session.ErrNoContext)
+	}
 	c := m.spec(want.Count)
 	c.Instead = []string{m.door.parent.Sample(m.door.kinds[0])}
 	return m.leases.parent.Check(c)

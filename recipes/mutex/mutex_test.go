@@ -469,3 +469,19 @@ func TestQueue_DataAndName(t *testing.T) {
 		}
 	})
 }
+
+// A tracer may derive a context from the caller's, which is therefore checked first.
+func TestLock_NilContext_IsAnErrorEvenWithATracer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		m := newMutex(t, bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a", conn.WithTracer(&zkrecipes.Tracer{
+			AcquireStart: func(ctx context.Context, _ zkrecipes.AcquireStart) context.Context {
+				return context.WithValue(ctx, key{}, 1)
+			},
+		})))
+		for _, acquire := range []func(context.Context) (*zkrecipes.Hold, error){m.Lock, m.TryLock} {
+			_, err := acquire(nil)
+			require.ErrorContains(t, err, "context is nil")
+		}
+	})
+}

@@ -220,3 +220,21 @@ func TestErrors_ClientClosed(t *testing.T) {
 		require.EqualError(t, err, path+": client closed")
 	})
 }
+
+// A tracer may derive a context from the caller's, which is therefore checked first.
+func TestAcquire_NilContext_IsAnErrorEvenWithATracer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		c := bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a", conn.WithTracer(&zkrecipes.Tracer{
+			AcquireStart: func(ctx context.Context, _ zkrecipes.AcquireStart) context.Context {
+				return context.WithValue(ctx, key{}, 1)
+			},
+		}))
+		for _, s := range []*semaphore.Semaphore{newSemaphore(t, c, 2), newSemaphore(t, c, 2, semaphore.WithKazoo())} {
+			for _, acquire := range []func(context.Context, int) (*zkrecipes.Hold, error){s.Acquire, s.TryAcquire} {
+				_, err := acquire(nil, 1)
+				require.ErrorContains(t, err, "context is nil")
+			}
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
@@ -362,4 +363,27 @@ func TestUpdateAll_Fails(t *testing.T) {
 		require.ErrorIs(t, value.UpdateAll(t.Context(), b.client, ok), zkrecipes.ErrClosed)
 		require.Equal(t, "no number", stored(t, b.srv, "/bank/0"))
 	})
+}
+
+// A transaction that writes nothing is never in doubt, whatever becomes of it.
+func TestUpdateAll_WritesNothing_IsNotInDoubt(t *testing.T) {
+	for name, fail := range map[string]error{"fails": errShort, "only reads": nil} {
+		t.Run(name, func(t *testing.T) {
+			inBank(t, func(t *testing.T, b bank) {
+				b.srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.HoldReply(time.Second))
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				err := value.UpdateAll(ctx, b.client, func(tx *value.Tx) error {
+					_, err := b.mine[0].Read(tx)
+					require.NoError(t, err)
+					return fail
+				})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+				if fail != nil {
+					require.ErrorIs(t, err, fail)
+				}
+			})
+		})
+	}
 }
