@@ -4,7 +4,6 @@
 package hold
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -229,7 +228,10 @@ func (g *Grant) lose(why *zkrecipes.LostError) { g.endHolds(why)() }
 // the loss and removes the node, which would block others if the session lives on. A session with many grants calls
 // these functions only after the holds of all its grants have ended.
 func (g *Grant) endHolds(why *zkrecipes.LostError) (afterwards func()) {
-	holds, why := g.end(why)
+	holds := g.end(why)
+	if g.lost != nil {
+		why = g.lost // which does not change after end
+	}
 	for _, b := range holds {
 		lost := *why
 		lost.Path = b.Path()
@@ -245,15 +247,14 @@ func (g *Grant) endHolds(why *zkrecipes.LostError) (afterwards func()) {
 	}
 }
 
-// end ends the grant, so that no more holds are added. It returns the remaining holds, which the caller must end, and
-// the reason that came first.
-func (g *Grant) end(why *zkrecipes.LostError) (holds []*backing, first *zkrecipes.LostError) {
+// end ends the grant, so that no more holds are added. It returns the remaining holds, which the caller must end.
+func (g *Grant) end(why *zkrecipes.LostError) []*backing {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.ended {
 		g.ended, g.lost = true, why
 	}
-	return slices.Clone(g.holds), cmp.Or(g.lost, why)
+	return slices.Clone(g.holds)
 }
 
 // detach stops what the session does for the grant: its watches, the callback, the retention. It is called, possibly
