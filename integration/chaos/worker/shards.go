@@ -115,16 +115,26 @@ func (m *member) serve(ctx context.Context, s *shard.Shard) error {
 		Event: check.Event{Kind: check.Granted, Token: s.Token()},
 		Until: journal.At(s.ValidUntil()), Path: s.Path(),
 	})
-	defer op.Tell(journal.Line{Event: check.Event{Kind: check.Released}})
+	told := make(chan struct{})
+	// At once: the function may be waiting for the resource behind those of a hundred other shards.
+	stop := context.AfterFunc(s.Context(), func() {
+		defer close(told)
+		if err := s.Err(); errors.Is(err, zkrecipes.ErrLost) {
+			tellLoss(op, err)
+		}
+	})
+	defer func() {
+		if !stop() {
+			<-told
+		}
+		op.Tell(journal.Line{Event: check.Event{Kind: check.Released}})
+	}()
 	for n := 0; ctx.Err() == nil; n++ {
 		version, err := m.read(s)
 		if err != nil {
 			return m.refused(err)
 		}
 		pause(ctx, rand.N(updatePause))
-		if err := s.Err(); errors.Is(err, zkrecipes.ErrLost) {
-			tellLoss(op, err)
-		}
 		if err := m.add(s, version, fmt.Sprintf("%s@%d#%d", m.id, s.Token(), n)); err != nil {
 			return m.refused(err)
 		}
