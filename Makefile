@@ -45,16 +45,16 @@ playground: ## build the playground in bin/playground, and serve it on http://12
 race: RACE := -race
 race: export GORACE = atexit_sleep_ms=0
 race: ## the same tests under the race detector (needs a C compiler)
-	@nice -n 19 tools/test.sh $(UNIT)
+	@tools/test.sh $(UNIT)
 
 # Two packages at a time, because these tests mostly wait for sessions to expire and for servers and programs to start.
 .PHONY: real
 real: export REQUIRE_REAL = 1
 real: ## the decisive tests against real servers (needs root, ZooKeeper, Curator, kazoo and iptables: see .ci/run)
 	@CHAOS_DURATION=1m tools/test.sh \
-		'integration -count=1 -p=2 -timeout=15m ./others/curator ./library/leader ./chaos ./parity ./kit/zkserver ./library/lease' \
-		'integration $(REAL) -timeout=15m -run=^TestKazoo(BesideUs|Counter|Party) ./others/foreign' \
-		'integration $(REAL) -timeout=15m -run=^TestExclusion$$ ./zkr'
+		'integration -count=1 -p=2 -timeout=30m ./others/curator ./library/leader ./chaos ./parity ./kit/zkserver ./library/lease' \
+		'integration $(REAL) -timeout=30m -run=^TestKazoo(BesideUs|Counter|Party) ./others/foreign' \
+		'integration $(REAL) -timeout=30m -run=^TestExclusion$$ ./zkr'
 
 .PHONY: gate
 gate: ## everything that must hold before a change lands (needs Debian and root; 14 to 28 minutes)

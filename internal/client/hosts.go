@@ -248,7 +248,7 @@ func (h *hosts) tries(server lifetime.Server) {
 	h.last, h.hungUp = server, false
 }
 
-// lost records whether the server, whose connection has ended, closed it itself.
+// lost records whether it was the server that closed the connection.
 func (h *hosts) lost(why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

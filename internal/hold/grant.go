@@ -4,6 +4,7 @@
 package hold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -222,7 +223,7 @@ func (g *Grant) lose(why *zkrecipes.LostError) { g.endHolds(why)() }
 
 // endHolds ends all holds as lost. Every loss arrives here: from the session (proveAndRegister), from the watch on the
 // node (watchPath), from Check, and from a hold that looked at the clock and ended itself (Lapse). The first one
-// determines what the holds report.
+// determines what the other holds report.
 //
 // When it returns, the holds have ended, even if another goroutine was about to end them. The returned function logs
 // the loss and removes the node, which would block others if the session lives on. A session with many grants calls
@@ -408,9 +409,10 @@ func (b *backing) Check(ctx context.Context) error {
 // deleted ends the grant because its node is gone, and returns the error that reports this.
 func (b *backing) deleted() error {
 	why := b.grant.gone()
-	why.Path = b.Path()
 	b.grant.lose(why)
-	return why
+	lost := *cmp.Or(b.grant.lost, why) // the reason that came first, which does not change after lose
+	lost.Path = b.Path()
+	return &lost
 }
 
 // beginTxn records a transaction that the node guards; endTxn records its outcome. While one is open, a release passes

@@ -52,9 +52,9 @@ func give(t *testing.T, c *conn.Client) (*ephemeral.Parent, *zkrecipes.Hold, *Gr
 	return n.Parent, h, g
 }
 
-// TestShare_ReleasedWhileBeingLost: a hold is released just before its loss is reported, while another is on the same
-// contender. Its release waits for the node, because the other hold is lost as well and does not keep the node.
-func TestShare_ReleasedWhileBeingLost(t *testing.T) {
+// TestRelease_WhileAnotherHoldIsBeingLost: a hold is released just before its loss is reported, while another is on the
+// same contender. Its release waits for the node, because the other hold is lost as well and does not keep the node.
+func TestRelease_WhileAnotherHoldIsBeingLost(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		parent, outer, g := give(t, bubble.Dial(t, srv, "a"))
 		inner, ok := Again(outer.Context(), parent, kind)
@@ -806,5 +806,6 @@ func TestEndHolds_SecondLossIsFaster(t *testing.T) {
 		var lost *zkrecipes.LostError
 		require.ErrorAs(t, h.Err(), &lost)
 		require.Equal(t, zkrecipes.LossExpired, lost.Reason)
+		require.Equal(t, h.Err(), backingOf(h.Context()).deleted(), "and so does a check that finds the node gone")
 	})
 }

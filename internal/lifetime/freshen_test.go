@@ -49,9 +49,10 @@ func TestFreshen_DuringAHandshake(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
 		time.Sleep(time.Minute)
-		srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(100*time.Millisecond))
+		connects := srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(100*time.Millisecond))
 		srv.Cut(trial.Ours)
 		time.Sleep(50 * time.Millisecond)
+		require.Equal(t, 1, connects.Hits())
 		s.Freshen()
 		time.Sleep(time.Minute)
 		asked := srv.Intercept(zktest.Match{Times: -1, Where: func(q zktest.Request) bool {

@@ -70,8 +70,8 @@ func (l *Lifetime) answered(sent, at time.Time, by liveness.Witness) {
 }
 
 // end ends the session; the first reason counts. All holds have ended before done is closed, and before another session
-// can exist. If end is called again meanwhile, it returns at once: waiting
-// would block the goroutine that ends the holds, if its own delete fails.
+// can exist. If end is called again meanwhile, it returns at once: waiting would block the goroutine that ends the
+// holds, if its own delete fails.
 func (l *Lifetime) end(why *zkrecipes.LostError) {
 	l.mu.Lock()
 	if l.lost != nil {

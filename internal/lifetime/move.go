@@ -27,7 +27,7 @@ func (l *Lifetime) Move() bool {
 	c, quiet := l.connection, l.lost == nil && l.isUp()
 	if attempt := l.ensemble.ConnectTimeout(); len(l.callbacks) > 0 {
 		quiet = quiet && time.Until(l.upkeep.ValidUntil()) > max(l.upkeep.Timeout()/2, attempt*5/2) &&
-			l.upkeep.LivesUnanswered() > attempt*3/2
+			l.upkeep.LastsUnanswered() > attempt*3/2
 	}
 	for callback := range l.callbacks {
 		quiet = quiet && !callback.onSuspend

@@ -117,11 +117,11 @@ func beat(least, lag time.Duration) time.Duration {
 //	2.3  the barrier is answered  provenSent = 2 s, which the barrier proves, so earlierBound = none
 func (p *Proof) Resuming(sent time.Time) {
 	p.earlierBound = soonest(p.earlierBound, p.newestBound)
-	p.resumeSent, p.newestBound = sent, sent.Add(p.LivesUnanswered())
+	p.resumeSent, p.newestBound = sent, sent.Add(p.LastsUnanswered())
 }
 
-// LivesUnanswered is how long the session is proven to live after a resumption is sent, if no server answers it.
-func (p *Proof) LivesUnanswered() time.Duration {
+// LastsUnanswered is how long the session is proven to live after a resumption is sent, if no server answers it.
+func (p *Proof) LastsUnanswered() time.Duration {
 	least := p.terms.leastTimeout(p.least)
 	return least - p.terms.margin(least)
 }

@@ -93,7 +93,7 @@ type jointWrite struct {
 // Do calls Next and sends the transaction, and repeats both until the transaction succeeds. If Next fails, the
 // transaction writes nothing, and only shows whether the error is about the current state.
 //
-// Errors: Next's error; ErrUnknownOutcome; otherwise the server's error.
+// Errors: Next's error; ErrUnknownOutcome if the transaction writes; otherwise the server's error.
 func (j Joint) Do(ctx context.Context) error {
 	var w jointWrite
 	for {

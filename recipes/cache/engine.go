@@ -209,8 +209,9 @@ func (e *engine) hear(n session.News) {
 }
 
 // begin handles a new connection, on which no watch is set. It makes every part dirty that has a watch to lose or has
-// yet to be read. Parts to which nothing is known to have happened need only their watches: SetWatches (rewatch.go) names
-// the transaction since which these may be missing, the server reports what has changed since, and only that is read.
+// yet to be read. Parts to which nothing is known to have happened need only their watches: SetWatches (rewatch.go)
+// names the transaction since which these may be missing, the server reports what has changed since, and only that is
+// read.
 func (e *engine) begin() {
 	e.connected, e.rest = true, false
 	e.epoch++

@@ -222,8 +222,8 @@ func (pl *plan) rewatched(r *rewatch, how state) {
 	}
 }
 
-// distrustInFlight makes the answers to the requests to set watches that are in flight not count: their parts have been
-// without a watch since an earlier transaction.
+// distrustInFlight marks the requests in flight that were sent with a later transaction: their answers do not count,
+// because their parts have been without a watch since an earlier transaction.
 func (pl *plan) distrustInFlight(since int64) {
 	for r := range pl.rewatching {
 		if r.since > since {

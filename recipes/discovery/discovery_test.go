@@ -240,7 +240,10 @@ func TestReconnect_WritesNothing(t *testing.T) {
 			time.Sleep(bubble.Timeout / 3)
 			srv.Accept(self)
 		},
-		"a reply is lost": func(srv *zktest.Server) { srv.Intercept(zktest.Match{From: self}, zktest.DropReply()) },
+		"a reply is lost": func(srv *zktest.Server) {
+			srv.Intercept(zktest.Match{From: self}, zktest.DropReply())
+			time.Sleep(3 * bubble.Timeout) // the node is read again by then
+		},
 		"frozen": func(srv *zktest.Server) {
 			srv.Freeze()
 			time.Sleep(bubble.Timeout / 3)
