@@ -57,7 +57,7 @@ real: ## the decisive tests against real servers (needs root, ZooKeeper, Curator
 		'integration $(REAL) -timeout=30m -run=^TestExclusion$$ ./zkr'
 
 .PHONY: gate
-gate: ## everything that must hold before a change lands (needs Debian and root; 14 to 28 minutes)
+gate: ## everything that must hold before a change lands (needs Debian and root; 13 to 25 minutes)
 	.ci/run
 
 .PHONY: nightly
