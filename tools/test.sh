@@ -12,7 +12,8 @@ trap 'rm -rf "$events"' EXIT
 # SIGHUP and SIGCONT to all of it when a process exits while another one is stopped, and some tests stop processes.
 set -m
 trap 'kill -TERM -- "${runs[@]/#/-}" 2>/dev/null; exit 130' INT TERM HUP
-gotestsum=$(go tool -modfile=tools/go.mod -n gotestsum) || exit
+# With -C, an older Go downloads the toolchain that the tools require; with -modfile, it fails.
+gotestsum=$(go -C tools tool -n gotestsum) || exit
 
 n=0 runs=() broken=()
 for run; do

@@ -114,8 +114,8 @@ func (f *follower[T]) wait(ctx context.Context, s *session.Session, w *session.W
 	return err
 }
 
-// await is wait without the yield: it reports whether the last view has stopped being current, which
-// [session.Session.AwaitChange] cannot tell.
+// await is wait without the yield. Unlike [session.Session.AwaitChange], it reports whether the last view has stopped
+// being current.
 func (f *follower[T]) await(ctx context.Context, s *session.Session, w *session.Watch) (outdated bool, err error) {
 	defer s.Awaits()()
 	recheck := time.After(s.RecheckAfter()) // an event may be lost

@@ -3,8 +3,8 @@ package lifetime
 import "time"
 
 // OnExpiring makes the session call f once, as soon as no more than lead remains until ValidUntil, even if that is
-// because the deadline moved back. A call may still begin as the session ends, but not later. After stop, f is no
-// longer called either, but a call may still be running.
+// because the deadline moved back. A call may begin as the session ends; after that, and after stop, f is no longer
+// called, although a call may still be running.
 //
 // f is called on the heartbeat goroutine and must not block.
 func (l *Lifetime) OnExpiring(lead time.Duration, f func()) (stop func()) {

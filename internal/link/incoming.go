@@ -54,11 +54,8 @@ func (c *Connection) handle(size int) error {
 	if err != nil {
 		return err
 	}
-	if h.Zxid > 0 {
-		c.owner.Saw(h.Zxid)
-	}
 	now := time.Now()
-	r, err := c.requestOf(h.Xid, h.Code, now)
+	r, err := c.requestOf(h, now)
 	if err != nil {
 		return err
 	}
@@ -101,10 +98,7 @@ func (c *Connection) skip(size int, tooLarge error) error {
 		return err
 	}
 	h, _, _ := wire.ReadHeader(header[:]) // it has the required length
-	if h.Zxid > 0 {
-		c.owner.Saw(h.Zxid)
-	}
-	r, err := c.requestOf(h.Xid, h.Code, time.Now())
+	r, err := c.requestOf(h, time.Now())
 	if err != nil {
 		return err
 	}
@@ -118,13 +112,16 @@ func (c *Connection) skip(size int, tooLarge error) error {
 
 // requestOf reports to the owner that a reply arrived now, and returns the request it answers, or the zero value for an
 // event.
-func (c *Connection) requestOf(xid, code int32, now time.Time) (pending, error) {
-	r, err := c.take(xid, code)
+func (c *Connection) requestOf(h wire.Header, now time.Time) (pending, error) {
+	if h.Zxid > 0 {
+		c.owner.Saw(h.Zxid)
+	}
+	r, err := c.take(h.Xid, h.Code)
 	c.unasked = r.sent.IsZero() // an event, or a ping that was not requested
 	if err != nil || c.unasked {
 		return pending{}, err
 	}
-	c.owner.Answered(r.op, code, r.sent, now)
+	c.owner.Answered(r.op, h.Code, r.sent, now)
 	return r, nil
 }
 

@@ -146,7 +146,7 @@ func (s *Session) createContainer(ctx context.Context, path string) (mine bool, 
 			}
 			mine = true
 		}
-		if flags != 0 && (err == nil || ctx.Err() == nil) { // else the read may have had no answer
+		if flags != 0 && ctx.Err() == nil { // else the read may have had no answer
 			s.ensemble.judgeContainers(hangups, err)
 		}
 		switch {

@@ -473,7 +473,7 @@ func guardedHost(t *testing.T, scenario string) (h *exec.Cmd, tree []int, guard 
 	return h, tree, guard, said
 }
 
-// tells requires that the host prints want after its command has ended, and waits for the host to exit.
+// tells fails the test unless the host prints want once its command has ended. It waits for the host to exit.
 func tells(t *testing.T, h *exec.Cmd, said *bufio.Scanner, want string) {
 	t.Helper()
 	require.True(t, said.Scan())
