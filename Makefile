@@ -95,7 +95,11 @@ typecheck: ## type-check the code and tests for Linux, macOS and Windows, on amd
 
 .PHONY: proofs
 proofs: ## check the models of the deadline, the queue, the writes and the shards, with and without each premise (needs spin and gcc)
-	nice -n 19 proofs/check.sh
+	proofs/check.sh
+
+.PHONY: static
+static: ## typecheck, lint and proofs, with the lowest priority
+	nice -n 19 $(MAKE) typecheck lint proofs
 
 .PHONY: canaries
 canaries: ## break the code on purpose, and show which tests notice
