@@ -64,10 +64,18 @@ gate: ## everything that must hold before a change lands (needs Debian and root;
 nightly: ## all other tests, or the parts in PART; CONTRIBUTING.md lists them (needs Debian and root; hours)
 	.ci/nightly $(PART)
 
+# All modules but tools, whose dependencies are many and may be newer. A tool that sees them at once reads what they share only once.
+WORKSPACE = $(abspath $(BIN))/all.work
+$(WORKSPACE): Makefile
+	mkdir -p $(BIN)
+	rm -f $@ $@.sum
+	GOWORK=$@ go work init $(addprefix $(CURDIR)/,$(filter-out tools,$(MODULES)) $(NESTED))
+
 .PHONY: lint
-lint: ## the linters of .golangci.yml, in all modules (the first run compiles them: minutes)
+lint: $(WORKSPACE) ## the linters of .golangci.yml, in all modules (the first run compiles them: minutes)
 	$(TOOL) golangci-lint config verify
-	lint=$$($(TOOL) -n golangci-lint); for module in $(MODULES) $(NESTED); do (cd $$module && $$lint run ./...); done
+	cd tools && $$($(TOOL) -n golangci-lint) run ./...
+	GOWORK=$(WORKSPACE) $$($(TOOL) -n golangci-lint) run ./... $(patsubst %,./%/...,integration $(NESTED))
 
 .PHONY: fmt
 fmt: ## format the sources
@@ -81,15 +89,12 @@ tidy: ## check that go.mod and go.sum match the sources
 # Only these modules have code for one system or architecture. linux/amd64 is left to the tests and linters. integration/ stops servers with
 # signals that Windows does not have, so one other system is enough.
 .PHONY: typecheck
-typecheck: ## type-check the code and tests for Linux, macOS and Windows, on amd64 and arm64
-	mkdir -p $(BIN)
+typecheck: $(WORKSPACE) ## type-check the code and tests for Linux, macOS and Windows, on amd64 and arm64
 	go -C tools build -o $(BIN)/typecheck ./typecheck
-	export CGO_ENABLED=0; for platform in $(filter-out linux/amd64,$(PLATFORMS)); do \
-		export GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
-		for module in . cmd/zkr $$([[ $$platform != darwin/arm64 ]] || echo integration); do \
-			echo "typecheck $$platform $$module"; \
-			(cd $$module && $(BIN)/typecheck ./...); \
-		done; \
+	export CGO_ENABLED=0 GOWORK=$(WORKSPACE); for platform in $(filter-out linux/amd64,$(PLATFORMS)); do \
+		echo "typecheck $$platform"; \
+		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(BIN)/typecheck ./... ./cmd/zkr/... \
+			$$([[ $$platform != darwin/arm64 ]] || echo ./integration/...); \
 	done
 	GOOS=js GOARCH=wasm $(BIN)/typecheck ./docs/playground/...
 
@@ -99,7 +104,7 @@ proofs: ## check the models of the deadline, the queue, the writes and the shard
 
 .PHONY: static
 static: ## typecheck, lint and proofs, with the lowest priority
-	nice -n 19 $(MAKE) typecheck lint proofs
+	nice -n 19 $(MAKE) --no-print-directory typecheck lint proofs
 
 .PHONY: canaries
 canaries: ## break the code on purpose, and show which tests notice
