@@ -486,6 +486,25 @@ func TestWatch_Deletion_EndsTheHoldOnArrival(t *testing.T) {
 	})
 }
 
+// A hold went on with a node of the same name that had been created by hand while the connection was down. The hold's
+// own node was gone, so another client could have been granted in between.
+func TestWatch_DeletedAndMadeAgain_EndsTheHold(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		_, h, _ := give(t, bubble.Dial(t, srv, "a"))
+		time.Sleep(time.Second) // the hold watches its node
+		srv.Refuse(zktest.Label("a"))
+		srv.Cut(zktest.Label("a"))
+		require.NoError(t, srv.Delete(h.Path()))
+		_, err := srv.Create(h.Path(), nil, zktest.Persistent)
+		require.NoError(t, err)
+		srv.Accept(zktest.Label("a"))
+		time.Sleep(time.Minute)
+		var lost *zkrecipes.LostError
+		require.ErrorAs(t, h.Err(), &lost)
+		require.Equal(t, zkrecipes.LossNodeDeleted, lost.Reason)
+	})
+}
+
 // TestFromTurn_DeletedBeforeTheProof: the node is deleted while the proof is under way. If it is watched, the server
 // reports the deletion.
 func TestFromTurn_DeletedBeforeTheProof(t *testing.T) {

@@ -31,9 +31,9 @@ func (g *Grant) watch(first *session.Watch) {
 	}
 }
 
-// watchPath ends the grant when the server reports, by an event or an answer, that the node was deleted. It reads the
-// node after any other event, and periodically without one. A deletion event needs no read, since it can only end a
-// hold.
+// watchPath ends the grant when the server reports, by an event or an answer, that the node was deleted, even if there
+// is a new one of the same name. It reads the node after any other event, and periodically without one. A deletion
+// event needs no read, since it can only end a hold.
 func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Watch) {
 	s := g.Node.Session
 	if changed != nil && !g.isDetached() {
@@ -44,12 +44,13 @@ func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Wat
 			return
 		}
 		var data []byte
+		var stat zk.Stat
 		err := zk.ErrNoNode
 		if !changed.SaysDeleted() {
-			data, _, changed, err = s.GetW(ctx, path)
+			data, stat, changed, err = s.GetW(ctx, path)
 		}
 		switch {
-		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, zk.ErrNoNode), err == nil && stat.Czxid != g.Node.Czxid:
 			g.lose(g.gone())
 			return
 		case ctx.Err() != nil, s.Err() != nil: // the session fails its calls a moment before it ends ctx
