@@ -88,7 +88,7 @@ func run(ctx context.Context, rounds int, slice time.Duration, only string, cont
 	if err := fields[0].warmUp(ctx); err != nil {
 		return err
 	}
-	missed := false
+	measured, missed := 0, false
 	fmt.Printf("%-52s %-24s %8s %8s %8s %8s   %s\n", "", "", "a second", "client", "server", "ratio", "asked for")
 	for _, r := range append(fields[0].rows(ctx), contendedRows(ctx, fields)...) {
 		if !strings.Contains(r.name, only) {
@@ -101,9 +101,13 @@ func run(ctx context.Context, rounds int, slice time.Duration, only string, cont
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
+		measured++
 		missed = missed || !ok
 	}
-	if missed {
+	switch {
+	case measured == 0:
+		return fmt.Errorf("no row's name contains %q", only)
+	case missed:
 		return errMissed
 	}
 	return nil
