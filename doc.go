@@ -101,11 +101,12 @@
 //     resumes the session in time, nothing else happens. With the option WithLossOnSuspend of mutex, rwlock, semaphore
 //     and election, holds end immediately instead.
 //   - If the deadline passes, all of the session's holds end with a [*LostError], whereas waiters keep their places for
-//     as long as the session lives. An answer that is read before the deadline, but counted after it, saves the holds
-//     that have not ended by then: a hold that the program queries in between ends, and so do those nested in it, and
-//     the client's own clock may end all of them first. An answer that is read later saves none.
+//     as long as the session lives. An answer that was read before the deadline extends the holds even if it is
+//     processed only afterwards, except those that have ended in between: querying a hold ends it together with the
+//     other holds of its contender, and the client's own clock ends all holds. An answer read later extends none.
 //   - When the session ends, so do its holds. Its waiters rejoin the queue at the back in the next session.
-//   - If a contender is deleted by hand, its holder loses the hold, or its waiter rejoins the queue at the back.
+//   - If a contender is deleted by hand, its holder loses the hold. A waiter rejoins the queue at the back, once it
+//     notices: when it next lists the queue, which may be as late as when its predecessor leaves.
 //   - Closing the client ends all its holds and waiters. Its nodes are gone when Close returns, provided that a server
 //     answers.
 //

@@ -13,7 +13,8 @@ import (
 )
 
 // orphan is a session that ended here while the servers may still keep it. Its nodes stay until it is closed or expires
-// there. All holds on it ended long ago, so the waiters behind its nodes don't have to wait for that.
+// there. All its holds have ended, so it is safe to close it at once, and the waiters behind its nodes need not wait
+// until it expires.
 //
 // Source: a restarted ensemble gives every session a full timeout; a client with id and password may close a session.
 type orphan struct {

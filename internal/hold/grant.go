@@ -416,7 +416,8 @@ func (b *backing) deleted() error {
 }
 
 // beginTxn records a transaction that the node guards; endTxn records its outcome. While one is open, a release passes
-// nothing on: before anybody else holds, the node must be gone, so that a late copy of the transaction fails.
+// nothing on: before anybody else holds, the node must be gone, so that the transaction fails if it arrives late, or is
+// sent again because a server refused it under load.
 //
 // Errors: if the grant has ended.
 func (b *backing) beginTxn() error {

@@ -19,7 +19,7 @@ func (l *Lifetime) ProvePause() time.Duration {
 // Freshen requests a proof from the leader if the current one ends soon, without waiting for the answer. The answers to
 // later requests arrive after it, so a caller that waits for one of those needs no separate proof. A session in which
 // no sync or write was answered for a third of the timeout sends a ping. Thanks to the pings, one answer of the leader
-// proves at least a quarter of the timeout.
+// leaves at least a quarter of the timeout proven.
 //
 // While one such request is in flight, another would prove little more, so a thousand waiters that wake together send
 // one.

@@ -45,7 +45,7 @@ func (l *Lifetime) handshake(c *link.Connection, sent time.Time, who *exchange, 
 		return errExpired
 	}
 	// The server applies the grant from now on, even if the credentials are never answered.
-	if !l.takeGrant(sent, g.Timeout) {
+	if !l.takeTimeout(sent, g.Timeout) {
 		return nil
 	}
 	if who != nil {
@@ -96,9 +96,9 @@ func (l *Lifetime) identify(id int64, password []byte) bool {
 	return ours
 }
 
-// takeGrant records the answer to the connect request, which was sent at the given time, as proof. It reports false if
-// the session ends because of the answer.
-func (l *Lifetime) takeGrant(sent time.Time, timeout time.Duration) bool {
+// takeTimeout records the answer to the connect request, which was sent at the given time, as proof. It reports false
+// if the session ends because of the answer.
+func (l *Lifetime) takeTimeout(sent time.Time, timeout time.Duration) bool {
 	l.mu.Lock()
 	first := l.upkeep.Timeout() == 0
 	l.ensemble.granted.Store(int64(timeout))

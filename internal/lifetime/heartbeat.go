@@ -13,7 +13,7 @@ import (
 )
 
 // runHeartbeat ends whatever has run out, and keeps the proof fresh, until the session ends. Each step works out from
-// scratch what is due, so an extra step does no harm and no step is ever cancelled.
+// scratch what is due, so an extra step does no harm and no step is ever canceled.
 func (l *Lifetime) runHeartbeat(context.Context) {
 	timer := time.NewTimer(time.Until(l.heartbeat(time.Now())))
 	for {
@@ -47,7 +47,7 @@ func (l *Lifetime) wakeHeartbeatBefore(due time.Time) {
 func (l *Lifetime) heartbeat(now time.Time) time.Time {
 	l.mu.Lock()
 	notices := l.collectIfDue(now)
-	step := l.upkeep.Step(now, len(l.callbacks) > 0, l.line())
+	step := l.upkeep.Step(now, len(l.callbacks) > 0, l.connState())
 	planned := l.nextHeartbeat
 	if planned.IsZero() {
 		planned = now
@@ -75,8 +75,8 @@ func (l *Lifetime) heartbeat(now time.Time) time.Time {
 	return step.Next
 }
 
-// line returns what the heartbeat needs to know about the connection. The caller holds mu.
-func (l *Lifetime) line() liveness.Conn {
+// connState returns what the heartbeat needs to know about the connection. The caller holds mu.
+func (l *Lifetime) connState() liveness.Conn {
 	if l.connection == nil {
 		return liveness.Conn{}
 	}
@@ -96,9 +96,9 @@ func (l *Lifetime) sendSync(ctx context.Context) {
 		l.wakeHeartbeat()
 	})}
 	l.mu.Lock()
-	c, barrier := l.connection, l.wantsBarrier()
+	c, barrier := l.connection, l.wantsResumptionProof()
 	if barrier {
-		l.confirming = c
+		l.provingOn = c
 	}
 	l.mu.Unlock()
 	if barrier {
@@ -112,24 +112,24 @@ func (l *Lifetime) sendSync(ctx context.Context) {
 	l.Send(ctx, nil, requests)
 }
 
-// wantsBarrier reports whether there is a hold, and it is not proven yet that the connection resumed the session. The
-// caller holds mu.
-func (l *Lifetime) wantsBarrier() bool {
-	return len(l.callbacks) > 0 && l.upkeep.ResumptionUnproven() && l.confirming != l.connection
+// wantsResumptionProof reports whether a barrier must prove that the connection resumed the session: there is a hold,
+// it is not proven yet, and no barrier is in flight or answered on this connection. The caller holds mu.
+func (l *Lifetime) wantsResumptionProof() bool {
+	return len(l.callbacks) > 0 && l.upkeep.ResumptionUnproven() && l.provingOn != l.connection
 }
 
 // barrierRefused makes another barrier due on the connection.
 func (l *Lifetime) barrierRefused(c *link.Connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.confirming == c {
-		l.confirming = nil
+	if l.provingOn == c {
+		l.provingOn = nil
 	}
 }
 
-// hurryBarrier makes a sync due now if a hold needs the barrier that goes with it. The caller holds mu.
-func (l *Lifetime) hurryBarrier() {
-	if l.wantsBarrier() {
+// hurryResumptionProof makes a sync due now if a hold needs the barrier that goes with it. The caller holds mu.
+func (l *Lifetime) hurryResumptionProof() {
+	if l.wantsResumptionProof() {
 		l.upkeep.HurrySync()
 		l.wakeHeartbeat()
 	}

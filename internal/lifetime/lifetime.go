@@ -1,13 +1,13 @@
 // Package lifetime implements the life of one ZooKeeper session: its connections, its proof, loss notifications, and
-// its end. On its own it sends only the credentials, the requests that the proof and the end need, and a barrier if a
-// waiter leans on an event. All others come from the packages above.
+// its end. On its own it sends only the credentials, the requests that the proof and the end need, and a barrier on a
+// new connection if a waiter was granted by an event (LeanOnEvent). All others come from the packages above.
 //
-// These limits apply, where T is the session timeout. For the holds and their syncs, that is the least one that was
-// ever negotiated, elsewhere the newest.
+// These limits apply, where T is the session timeout: for the holds and their syncs the least one that was ever
+// negotiated, elsewhere the newest.
 //
 //   - Attempts to connect: T/6 each, but at least 1 s (Ensemble.ConnectTimeout); up to 2T/3 after rounds in which all
 //     servers accepted the connection and did not answer (Ensemble.attemptLimit).
-//   - A ping: T/3 after the latest sync or write that was answered was sent (link).
+//   - A ping: T/3 after the sending of the latest ping, sync or write that has been answered (link).
 //   - The end of a silent connection: 2T/3 after the last reply, event or part of a long reply (link).
 //   - The end of a connection with events alone: T/2 after the oldest unanswered request was sent, but not before 2T/3
 //     have passed since the last reply, or since the last event while no request was unanswered (link).
@@ -104,7 +104,7 @@ type Lifetime struct {
 	// The connection on which a request of Freshen is unanswered; nil if there is none.
 	freshening *link.Connection
 	// The connection on which a barrier was sent and not refused; nil if there is none.
-	confirming    *link.Connection
+	provingOn     *link.Connection
 	nextHeartbeat time.Time // when the next step is planned
 
 	done chan struct{}

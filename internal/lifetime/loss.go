@@ -36,7 +36,7 @@ func (l *Lifetime) OnLoss(onSuspend bool, f func(*zkrecipes.LostError) (afterwar
 		return nil, false
 	}
 	l.callbacks[callback] = struct{}{}
-	l.hurryBarrier()
+	l.hurryResumptionProof()
 	l.wakeHeartbeatBefore(l.upkeep.ValidUntil())
 	return func() {
 		l.mu.Lock()
@@ -57,9 +57,9 @@ func (l *Lifetime) collectIfDue(now time.Time) lossNotices {
 	return l.collect(lost(zkrecipes.LossDeadline, until, why), func(*lossCallback) bool { return true })
 }
 
-// answered records an answer as proof. If the proof ran out before the answer arrived, the holds end first, so it does
-// not matter whether the answer or the clock is checked first: a hold whose deadline has passed ends either way. An
-// answer that arrived in time but is recorded after a hold has checked the clock does not save that hold.
+// answered records an answer, which was read at at, as proof. If the proof had run out by then, the holds end first,
+// whether the answer or the clock is checked first. If the answer was read in time, it is too late only for a hold that
+// checked the clock before it was recorded.
 func (l *Lifetime) answered(sent, at time.Time, by liveness.Witness) {
 	l.mu.Lock()
 	notices := l.collectIfDue(at)
@@ -70,8 +70,8 @@ func (l *Lifetime) answered(sent, at time.Time, by liveness.Witness) {
 }
 
 // end ends the session; the first reason counts. All holds have ended before done is closed, and before another session
-// can exist. If end is called again meanwhile, it returns at once: waiting would block the goroutine that ends the
-// holds, if its own delete fails.
+// can exist. A second call returns at once. It must not wait, because it may come from the goroutine that is ending the
+// holds, if the delete that it sends fails.
 func (l *Lifetime) end(why *zkrecipes.LostError) {
 	l.mu.Lock()
 	if l.lost != nil {
@@ -114,9 +114,10 @@ func (l *Lifetime) collect(why *zkrecipes.LostError, match func(*lossCallback) b
 // have ended before the first loss is logged. Then, for each grant in turn, the loss is logged and the removal begins,
 // without waiting for an answer.
 //
-// A passed deadline alone does not end a session. If the session has ended, the last delivery to finish lets the next
-// session open (Ended) and closes the done channel: the session may end while the callbacks of an earlier loss are
-// still running. Then the server is notified.
+// A passed deadline alone does not end a session. If the session has ended, the last delivery to finish notifies the
+// client (Ended) and closes done, upon which the client opens the next session: the session may end while the callbacks
+// of an earlier loss are still running. Then the session is closed on the server, if there
+// is a connection. One that ended because no server answered is closed later by the client (core.noteOrphan).
 func (d lossNotices) deliver() {
 	afterwards := make([]func(), 0, len(d.callbacks))
 	for _, callback := range d.callbacks {

@@ -43,7 +43,7 @@ func TestOnLoss_ProofRunsOut_IsTold(t *testing.T) {
 	for name, look := range map[string]func(*Lifetime, time.Time){
 		"clock":       func(l *Lifetime, now time.Time) { l.heartbeat(now) },
 		"late answer": func(l *Lifetime, now time.Time) { l.answered(now, now, liveness.Leader) },
-		"resumption":  func(l *Lifetime, now time.Time) { l.takeGrant(now, time.Hour) },
+		"resumption":  func(l *Lifetime, now time.Time) { l.takeTimeout(now, time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,7 +23,7 @@ import (
 // since report and request travel over the same connection, in order. Hence
 //
 //	served = when the latest request that the leader has served and answered was sent
-//	provenSent = when the latest request was sent that any server had answered by served - lag
+//	provenSent = when the latest of the requests was sent whose answers had arrived by served - lag, from any server
 //	valid until provenSent + T - margin
 //
 // T is the least timeout that was ever negotiated. The margin and the lag are those of the newest timeout, so a longer
@@ -40,17 +40,19 @@ import (
 //
 // A server that resumes a session may grant a different timeout, if it is configured differently. The leader applies
 // that from then on, even if it is shorter, whether or not its answer arrives. The next leader returns to the timeout
-// of the transaction that created the session. Therefore the least of all grants counts, and an unknown grant counts as
-// the least that it can be:
+// of the transaction that created the session. Therefore the least timeout ever granted counts, and an unanswered
+// resumption counts as the least that the server may grant:
 //
 //   - The client requests what it was granted. The server keeps that within its limits, so only its maximum can reduce
 //     it.
 //   - An operator who may lower the maximum below that declares this with WithLeastTimeout. That is the bound.
-//   - Otherwise the bound is the least grant. A smaller one would end holds at each server that is slow to answer.
+//   - Otherwise the bound is the least timeout granted. A smaller one would end holds at each server that is slow to
+//     answer.
 //   - The bound counts from when the request is sent, since no server touches a session before it is asked to.
 //   - If a connection ends without an answer, however it ends, that proves nothing. A follower asks the leader before
 //     it answers (ZooKeeper's Learner.validateSession), and the leader counts from then on (Leader.revalidateSession).
-//     If the follower loses its leader before it hears from it, it ends the connection in an orderly way.
+//     A follower that loses its leader before the leader answers closes the connection in an orderly way, so even that
+//     proves nothing.
 //   - Only the answer to a resumption shows what that resumption did. Those before it stay in doubt until the later one
 //     is proven: the leader that answered may have been replaced, and its successor may have served them.
 //     [Proof.Resuming] has an example, and docs/design.md describes what remains.
@@ -138,7 +140,7 @@ func (p *Proof) freshest() time.Duration { return p.least - p.margin - p.lag }
 
 // grantNeeds is how far ahead the deadline must be for a grant: another lag, so that a contact made now is proven in
 // time, and a 16th of the timeout. If the lag is so long that the deadline never gets that far, it is the farthest that
-// the deadline gets, less an eighth of the timeout.
+// the deadline gets less an eighth of the timeout, but at least a 16th.
 func (p *Proof) grantNeeds() time.Duration {
 	return max(p.least/16, min(p.lag+p.least/16, p.freshest()-p.least/8))
 }

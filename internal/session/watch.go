@@ -73,17 +73,17 @@ func (s *Session) Awaits() (done func()) {
 	return func() { s.awaiting.Add(-1) }
 }
 
-// AwaitChange waits until one of at most three changes is reported, or the duration within has passed. It reports
-// whether there was a change. Callers that pass RecheckAfter assume that an event was lost if there was no change.
+// AwaitChange waits until one of at most three changes is reported, or the limit has passed. It reports whether there
+// was a change. Callers that pass RecheckAfter assume that an event was lost if there was no change.
 //
 // Errors: the session's own; the cause of ctx.
 func (s *Session) AwaitChange(
-	ctx context.Context, within time.Duration, changes ...<-chan struct{},
+	ctx context.Context, limit time.Duration, changes ...<-chan struct{},
 ) (told bool, err error) {
 	var change [3]<-chan struct{}
 	copy(change[:len(changes)], changes) // a fourth panics: it would go unnoticed
 	defer s.Awaits()()
-	timer := time.NewTimer(within)
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-change[0]:
@@ -173,9 +173,9 @@ func (w *watches) drop(mine *Watch) (remove bool) {
 	return w.removeUnused(a)
 }
 
-// removeUnused removes a watch that no caller has or is about to set. It then fires for those that have dropped it,
-// because no more changes will be reported. It reports whether to remove the watch from the server, which is so if a
-// read has set it and the session has no other watch there. The caller holds mu.
+// removeUnused forgets a watch that no caller has or is about to set, and fires it for those that have dropped it,
+// because no more changes will be reported. It reports whether to remove the watch from the server: if a read has set
+// it, and the session has no other watch on the path. The caller holds mu.
 func (w *watches) removeUnused(a *sharedWatch) (remove bool) {
 	if a.users > 0 || a.pending > 0 {
 		return false

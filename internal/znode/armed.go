@@ -94,7 +94,7 @@ func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) o
 	o := obstacle{path: q.Child(queue[predecessor].Name), deletionSuffices: q.canArm && only && !afterWriter}
 	// With several kinds, a predecessor that was granted may have others ahead. A queue that is not armed has no places.
 	if o.deletionSuffices || len(q.kinds) == 1 {
-		o.passedOn = w.shared.places.find(queue[predecessor].Name)
+		o.passedOn = w.shared.places.request(queue[predecessor].Name)
 		if seen := w.early; seen != nil && seen.path == o.path { // it may have left since then
 			o.passedOn = seen.passedOn
 		}
@@ -135,8 +135,9 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 		switch {
 		case isPassedOn(passedOn):
 		case o.deletionSuffices && ahead.SaysDeleted():
-			// Before the waiter's own watch is checked: a connection that comes up after this begins with a barrier, unless
-			// an answer has arrived by then, and one that came up before has fired that watch.
+			// What the holder reads must be no older than the event. This comes before the check of the waiter's own watch: a
+			// connection that came up earlier has fired that watch, and one that comes up later begins with a barrier, unless a
+			// server has answered by then.
 			w.session.LeanOnEvent()
 		default:
 			return false, nil
@@ -183,7 +184,7 @@ func (w *Waiter) lookBesideList() {
 	default:
 	}
 	if name != "" {
-		o := obstacle{path: w.queue.Child(name), passedOn: w.shared.places.find(name)}
+		o := obstacle{path: w.queue.Child(name), passedOn: w.shared.places.request(name)}
 		watch, err := w.look(w.ctx, o)
 		w.early = &earlyRead{o.path, o.passedOn, watch, err}
 	}

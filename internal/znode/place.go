@@ -25,7 +25,8 @@ import (
 //     received an answer to. A write that a caller guards itself, with a check of the node in Client.Multi, is not
 //     known here.
 //  5. A hold that was lost passes nothing on. Its work may continue, and the deletion of its node is what refuses its
-//     guarded writes. A hold that was released without a connection passes nothing on either.
+//     guarded writes. Neither does a hold that was released without a connection: only on the connection that has taken
+//     the delete does whatever the next holder sends come after it.
 //  6. If the deletion is refused, the next hold is valid nevertheless. Contenders behind it wait for the old node
 //     as well.
 //  7. A place may be passed on before the waiter looks (last), or while its list is in flight (earlyRead). The waiter
@@ -112,8 +113,8 @@ func (p *places) passOn(c Contender, passedOn chan struct{}) {
 	p.last = c
 }
 
-// find returns the channel of a sibling, or nil for others and for one that left without passing it on.
-func (p *places) find(name string) <-chan struct{} {
+// request returns the channel of a sibling, or nil for others and for one that left without passing it on.
+func (p *places) request(name string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	passedOn, ours := p.passedOn[name]

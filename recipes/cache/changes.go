@@ -49,10 +49,10 @@ type Change struct {
 	View  View  // for Current and Behind
 }
 
-// Watch yields the existing nodes as Created, and then every change to them. The cache never waits for the caller. If
-// the caller is slow, intermediate states are skipped, but never the latest one, because for each path the cache
-// remembers at most what the caller last received. Paths are yielded in the order of their first unseen change. A node
-// that was deleted and recreated is yielded as Deleted and then Created.
+// Watch yields the existing nodes as Created, and then what changes, new nodes included. The cache never waits for the
+// caller. If the caller is slow, intermediate states are skipped, but never the latest one, because for each path the
+// cache remembers at most what the caller last received. Paths are yielded in the order of their first unseen change. A
+// node that was deleted and recreated is yielded as Deleted and then Created.
 //
 // Iteration ends as described under "Conventions" in package [zkrecipes]; the final error, if any, is why the cache has
 // stopped.

@@ -16,10 +16,10 @@ import (
 // engine follows the nodes, on one goroutine. It takes the news from the feed in the order in which the server sent it,
 // and sends requests, so an answer is never older than an event that was handled before it.
 //
-// The engine has three helpers, for which nodes exist, what must be requested, and which complete passes have ended.
-// They decide whatever they can; the engine itself only passes on what the server reports. nodes compares czxids, so a
-// node that was deleted and created again while the connection was down is reported as both. The fields are guarded by
-// Cache.mu.
+// Its helpers decide whatever they can, and the engine only passes on what the server reports: nodes knows which nodes
+// exist, plan what must be requested, rounds which complete passes have ended, and waiters which callers wait for one.
+// nodes compares czxids, so a node that was deleted and created again while the connection was down is reported as
+// both. The fields are guarded by Cache.mu.
 type engine struct {
 	cache   *Cache
 	nodes   nodes
@@ -32,7 +32,7 @@ type engine struct {
 	feed         *session.Feed // of the current session
 	connected    bool
 	epoch        int       // counts connections
-	zxid         int64     // the latest that an answer has reported; set by noteZxid in answer.go
+	zxid         int64     // the latest that an answer has reported, not an event; see noteZxid
 	behind       bool      // the server has not caught up to zxid, and requests must follow a sync
 	answeredSent time.Time // when the latest request that was answered and handled had been sent
 	asOf         instant

@@ -8,8 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// nodes holds the nodes of the cache, including those known only by name, and counts them. It records what was read, and
-// reports what that means for the rest. It has no clock, no lock and no I/O.
+// nodes holds the nodes of the cache, including those known only by name, and counts them. It records what was read,
+// and reports what that means for the rest. It has no clock, no lock and no I/O.
 type nodes struct {
 	tree
 	depth  int                     // levels below the root whose nodes are followed
@@ -165,7 +165,7 @@ func (t *nodes) forgive(p part) {
 }
 
 // listed records the names of a node's children. If the node has been recreated since its data was read, the event of
-// its deletion came before this list.
+// its deletion came before this list, so the data is already marked stale, and the list may be recorded meanwhile.
 func (t *nodes) listed(n *node, names []string, stat *zk.Stat) {
 	t.forgive(part{n, list})
 	details := n.details()

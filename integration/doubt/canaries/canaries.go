@@ -127,7 +127,7 @@ var canaries = []canary{
 	}}},
 	// C5 Place: handed over by a release.
 	{"place: a place handed over by another contender is used", queueTests, []edit{{
-		"internal/znode", "places.find", "!ours && name == p.last.Name", "!ours && p.last.Name != \"\"",
+		"internal/znode", "places.request", "!ours && name == p.last.Name", "!ours && p.last.Name != \"\"",
 	}}},
 	// C5 Shortcut: granted by a number.
 	{"shortcut: any number counts as the expected one", queueTests, []edit{{
