@@ -334,9 +334,13 @@ func (b *backing) Revoked() <-chan struct{} { return b.grant.revocation() }
 // Release is part of zkrecipes.Backing.
 func (b *backing) Release(ctx context.Context) error {
 	g, n := b.grant, b.grant.Node
-	held, passesOn := b.leaveGrant()
+	held, passesOn, lost := b.leaveGrant()
 	if held {
 		return nil
+	}
+	if lost != nil {
+		// The loss may not have ended the other holds yet, and they must end before the node is deleted.
+		g.lose(lost)
 	}
 	g.detach()
 	g.traceEnd()
@@ -376,21 +380,21 @@ func (g *Grant) logLoss(why *zkrecipes.LostError) {
 	})
 }
 
-// leaveGrant removes the hold from its grant, and ends the grant if it was the last. It reports whether other holds
-// remain. If none do, it also reports whether the grant passes its place on: it was not lost, and nothing that the node
-// guards is in flight. All of this is one step, because a hold added in between would be on a node that is being
-// removed.
-func (b *backing) leaveGrant() (held, passesOn bool) {
+// leaveGrant removes the hold from its grant, and ends the grant if it was the last. It reports whether others still
+// hold. If not, it also reports whether the grant passes its place on, or else why it was lost, if it was: a grant that
+// was lost, or whose node guards something in flight, passes nothing on. All of this is one step, because a hold added
+// in between would be on a node that is being removed.
+func (b *backing) leaveGrant() (held, passesOn bool, lost *zkrecipes.LostError) {
 	g := b.grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.holds = slices.DeleteFunc(g.holds, func(other *backing) bool { return other == b })
 	if len(g.holds) > 0 && !g.ended {
-		return true, false
+		return true, false, nil
 	}
 	passesOn = !g.ended && g.open == 0
 	g.ended = true
-	return false, passesOn
+	return false, passesOn, g.lost
 }
 
 // Check is part of zkrecipes.Backing: a read at least as recent as the leader's state when it was called.
