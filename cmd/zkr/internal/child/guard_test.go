@@ -36,6 +36,25 @@ func TestSignal_SparesAnotherProcessWithTheSamePid(t *testing.T) {
 	assert.Equal(t, syscall.SIGTERM, status.Signal())
 }
 
+// A guard that was stopped obeyed each of thousands of deadlines. On a busy machine it did not reach the newest one
+// within its patience, and killed the command.
+func TestRead_OnlyTheNewestDeadline(t *testing.T) {
+	orders, host, err := os.Pipe()
+	require.NoError(t, err)
+	for at := range 1000 {
+		_, err := host.WriteString(strconv.Itoa(at) + "\n")
+		require.NoError(t, err)
+	}
+	lines := read(orders)
+	assert.Equal(t, "999", <-lines)
+	_, err = host.WriteString("done\n")
+	require.NoError(t, err)
+	assert.Equal(t, "done", <-lines)
+	require.NoError(t, host.Close())
+	_, more := <-lines
+	assert.False(t, more)
+}
+
 func TestKillTree_PausesWhileAProcessCannotBeKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scans := 0

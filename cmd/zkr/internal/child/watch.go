@@ -4,6 +4,7 @@ package child
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -17,18 +18,18 @@ import (
 
 // watch is the state of the guard process: what it knows about the command.
 type watch struct {
-	pid, group         int // of the command; group 0 is the guard's own
-	report             *os.File
-	killAt             time.Duration // on the boot clock; 0 means never
-	confined           bool          // the command may not gain privileges
-	overdue            bool
-	reported           time.Duration // the host sends deadlines from then on, on the boot clock
-	cgroup             *cgroup       // of the command; may be nil
-	state, record      string        // file for the host, or "", and its first content
-	alarm              *alarm        // resumes this process at the deadline if it is stopped; nil if unavailable
-	alarmFor, alarmSet time.Duration // what it is set for, and when that was
-	bootClock          func() time.Duration
-	list               func() ([]process, error) // lists all processes
+	pid, group    int // of the command; group 0 is the guard's own
+	report        *os.File
+	killAt        time.Duration // on the boot clock; 0 means never
+	confined      bool          // the command may not gain privileges
+	overdue       bool
+	reported      time.Duration // the host sends deadlines from then on, on the boot clock
+	cgroup        *cgroup       // of the command; may be nil
+	state, record string        // file for the host, or "", and its first content
+	alarm         *alarm        // resumes this process at the deadline if it is stopped; nil if unavailable
+	alarmFor      time.Duration // what it is set for
+	bootClock     func() time.Duration
+	list          func() ([]process, error) // lists all processes
 }
 
 // guardName is the name of the guard in ps on Linux, where names have at most 15 bytes.
@@ -137,27 +138,33 @@ func (w *watch) start(path string, args []string) error {
 const patience = time.Second
 
 // setAlarm makes the kernel wake this process if it is stopped at the deadline: early enough that its patience has
-// elapsed by then, and again each beat, since it may be stopped later. A guard that was stopped may have thousands of
-// orders to read, so a later deadline is set at most once per beat. An alarm that fires early does no harm.
+// elapsed by then, and again each beat, since it may be stopped later. An alarm that fires early does no harm.
 func (w *watch) setAlarm() error {
-	now := w.bootClock()
-	if w.alarm == nil || w.killAt == w.alarmFor || w.alarmFor != 0 && w.killAt > w.alarmFor && now < w.alarmSet+beat {
+	if w.alarm == nil || w.killAt == w.alarmFor {
 		return nil
 	}
-	w.alarmFor, w.alarmSet = w.killAt, now
+	w.alarmFor = w.killAt
 	if w.killAt == 0 {
 		return w.alarm.ring(0, 0)
 	}
-	return w.alarm.ring(max(w.killAt-now-patience-beat, beat), beat)
+	return w.alarm.ring(max(w.killAt-w.bootClock()-patience-beat, beat), beat)
 }
 
-// read returns the lines of the orders, and closes the channel at EOF.
+// read returns the lines of the orders, and closes the channel at EOF. Of those that have arrived, only the newest
+// counts: a guard that was stopped may have thousands of deadlines to read, and not the time to obey each.
 func read(orders io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() { // ends with the process
 		defer close(lines)
-		for in := bufio.NewScanner(orders); in.Scan(); {
-			lines <- in.Text()
+		in := bufio.NewReaderSize(orders, 64<<10) // as much as a pipe holds
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return
+			}
+			if arrived, _ := in.Peek(in.Buffered()); bytes.IndexByte(arrived, '\n') < 0 {
+				lines <- strings.TrimSuffix(line, "\n")
+			}
 		}
 	}()
 	return lines
