@@ -21,7 +21,8 @@ COUNT    ?= 6
 GRANTS   ?= 2000000
 
 # Where binaries and wheels go, and which Python builds the wheels.
-BIN    ?= $(CURDIR)/bin
+BIN    ?= bin
+override BIN := $(abspath $(BIN))
 PYTHON ?= python3
 
 .PHONY: help
@@ -64,18 +65,20 @@ gate: ## everything that must hold before a change lands (needs Debian and root;
 nightly: ## all other tests, or the parts in PART; CONTRIBUTING.md lists them (needs Debian and root; hours)
 	.ci/nightly $(PART)
 
-# All modules but tools, whose dependencies are many and may be newer. A tool that sees them at once reads what they share only once.
-WORKSPACE = $(abspath $(BIN))/all.work
-$(WORKSPACE): Makefile
+# A tool that reads these modules at once reads what they share only once, in the newest of the versions that they require. tools has many
+# dependencies of its own, and needs a newer Go.
+SHARING   := $(filter-out tools,$(MODULES)) $(NESTED)
+WORKSPACE := $(BIN)/all.work
+$(WORKSPACE): Makefile $(addsuffix /go.mod,$(SHARING))
 	mkdir -p $(BIN)
 	rm -f $@ $@.sum
-	GOWORK=$@ go work init $(addprefix $(CURDIR)/,$(filter-out tools,$(MODULES)) $(NESTED))
+	GOWORK=$@ go work init $(SHARING)
 
 .PHONY: lint
 lint: $(WORKSPACE) ## the linters of .golangci.yml, in all modules (the first run compiles them: minutes)
 	$(TOOL) golangci-lint config verify
 	cd tools && $$($(TOOL) -n golangci-lint) run ./...
-	GOWORK=$(WORKSPACE) $$($(TOOL) -n golangci-lint) run ./... $(patsubst %,./%/...,integration $(NESTED))
+	GOWORK=$(WORKSPACE) $$($(TOOL) -n golangci-lint) run $(SHARING:%=./%/...)
 
 .PHONY: fmt
 fmt: ## format the sources
@@ -103,7 +106,7 @@ proofs: ## check the models of the deadline, the queue, the writes and the shard
 	proofs/check.sh
 
 .PHONY: static
-static: ## typecheck, lint and proofs, with the lowest priority
+static: ## typecheck, lint and proofs, with the lowest priority (needs spin and gcc)
 	nice -n 19 $(MAKE) --no-print-directory typecheck lint proofs
 
 .PHONY: canaries

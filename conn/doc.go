@@ -94,12 +94,12 @@
 // To see the deadline and the end of the session side by side, under faults you choose, open the playground at
 // https://zkrecipes.github.io/zkrecipes/, or run make playground in a clone.
 //
-// The client keeps a session proven only while it has holds, or acquires or removes a contender; not while a caller
-// waits for others. While servers answer within a fiftieth of the timeout, a hold has more than 0.55 of the timeout
-// left, or at least 0.3 if it is new. If the servers refuse connections during an outage, holds survive one of 0.45 of
-// the timeout: the client reconnects within an eighth of it afterwards. If packets are dropped, attempts to connect
-// have to time out first, and holds survive 0.29. Because a large reply delays the answers behind it, a hold can run
-// out before they arrive, so read large lists with a separate client.
+// The client keeps a session proven while it has holds, and while it acquires or removes a contender, but not for
+// callers that only wait in a queue. While servers answer within a fiftieth of the timeout, a hold has more than 0.55
+// of the timeout left, or at least 0.3 if it is new. If the servers refuse connections during an outage, holds survive
+// one of 0.45 of the timeout: the client reconnects within an eighth of it afterwards. If packets are dropped, attempts
+// to connect have to time out first, and holds survive 0.29. Because a large reply delays the answers behind it, a hold
+// can run out before they arrive, so read large lists with a separate client.
 //
 // When the deadline passes, all of the client's holds end before the first of them is logged, traced and removed.
 // Ending 1,000 holds takes about 5 ms of processor time, so even the 20,000 or so that a session may have (see
@@ -160,7 +160,7 @@
 // # Cost
 //
 // A client has four goroutines, and one more for each node of a hold. Opening and closing a session takes about 32 KB
-// of memory. The client sends a ping T/3 after the sending of the latest sync or write that has been answered, where T
+// of memory. The client sends a ping T/3 after it sent the latest ping, sync or write that has been answered, where T
 // is the session timeout, and while there is a hold it also sends a sync about every T/11. After a reconnect, a client
 // with a hold sends a transaction that has no effect, and so may one with waiters. Its waiters list their queue again,
 // once for all callers of an object, and each sets its watch again with a read. Because watches are shared, a session

@@ -50,9 +50,9 @@ func (s *Session) Err() error { return s.inner.Err() }
 // A watch also fires, without a change, when the client has reconnected, when the session ends, and when the client
 // removes its watches on the node, for example because a cache is closed. When it fires, read again and decide based on
 // what you read; if the session has ended, read in the next one, from [Client.Session]. You don't have to close
-// anything. Watches are shared, so a session has at most one for each path and kind, for any number of callers. If ctx
-// is done before the answer, the watch that the server then sets is removed. The results are those of go-zookeeper's
-// GetW, with a channel in place of an event.
+// anything. Watches are shared, so a session has at most one for each path and kind, for any number of callers, and it
+// may also have fired for a change that the read already shows. If ctx is done before the answer, the watch that the
+// server then sets is removed. The results are those of go-zookeeper's GetW, with a channel in place of an event.
 //
 // A watch doesn't fire at a change whose event is lost. For example, servers since 3.8.4 and 3.9.2 withhold the event
 // if the client may not read the node at that moment. Therefore, read again from time to time, or follow the node with

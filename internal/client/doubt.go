@@ -65,7 +65,7 @@ func versioned(
 		case !exists:
 			return stat, fmt.Errorf("%w: %w", errMissing, err)
 		case !g.unapplied(now):
-			return stat, err
+			return stat, err // the outcome is unknown: even data equal to ours would not show who wrote it
 		}
 		_ = repeats.Pause(ctx, err) // the next try checks ctx
 	}

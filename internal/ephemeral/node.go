@@ -203,7 +203,7 @@ func (n *Node) delete(ctx context.Context) error {
 
 // isDone returns nil if the answer to a delete means that there is nothing left to do; otherwise it returns the error.
 // A missing node counts as deleted: an earlier copy of the delete may have been applied, and because the name contains
-// a GUID, no other node can have taken its place.
+// a GUID, no other client takes its place.
 func isDone(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil

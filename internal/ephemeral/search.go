@@ -14,10 +14,10 @@ import (
 // find searches for what was created with the GUID. If it returns nil and no error, no node with that GUID is ours.
 //
 // The barrier, a transaction without effect, makes the read newer than any create whose reply is lost, so each has been
-// applied or never will be: on the same server the create precedes the barrier, and from another one the leader refuses
-// it, because the session has moved. A sync would not suffice: the leader that answers it may have been replaced by the
-// one that has the create. There is one exception: a server may stall with the create and resume the session later,
-// when a search has already found nothing; see sweep.
+// applied or never will be: on the same server the create precedes the barrier, and a create that was sent through
+// another server is refused by the leader, because the session has moved. A sync would not suffice: the leader that
+// answers it may have been replaced by the one that has the create. There is one exception: a server may stall with the
+// create and resume the session later, when a search has already found nothing; see sweep.
 func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*Node, error) {
 	if err := s.Barrier(ctx); err != nil {
 		return nil, err

@@ -461,8 +461,9 @@ func (b *backing) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpR
 }
 
 // guarded applies ops if the nodes of all holds, which belong to one client, exist when the leader applies them. The
-// name of a node is unique, so a node that exists then is ours, and no other contender can have been granted what it
-// represents: see beginTxn. The paths of ops are those of the first hold's client.
+// name of a node is unique, so a node that exists then is ours, unless somebody has created it by hand, and no other
+// contender can have been granted what it represents: see beginTxn. The paths of ops are those of the first hold's
+// client.
 func guarded(ctx context.Context, backings []*backing, ops []zkrecipes.Op) (results []zkrecipes.OpResult, err error) {
 	through := backings[0].through.Client
 	var guards []zkrecipes.Op

@@ -113,7 +113,8 @@ func (l *Lifetime) sendSync(ctx context.Context) {
 }
 
 // wantsResumptionProof reports whether a barrier must prove that the connection resumed the session: there is a hold,
-// it is not proven yet, and no barrier is in flight or answered on this connection. The caller holds mu.
+// the resumption is not proven yet, and sendSync has sent no barrier on this connection that was not refused. The
+// caller holds mu.
 func (l *Lifetime) wantsResumptionProof() bool {
 	return len(l.callbacks) > 0 && l.upkeep.ResumptionUnproven() && l.provingOn != l.connection
 }

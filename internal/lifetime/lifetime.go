@@ -2,12 +2,12 @@
 // its end. On its own it sends only the credentials, the requests that the proof and the end need, and a barrier on a
 // new connection if a waiter was granted by an event (LeanOnEvent). All others come from the packages above.
 //
-// These limits apply, where T is the session timeout: for the holds and their syncs the least one that was ever
-// negotiated, elsewhere the newest.
+// These limits apply, where T is the session timeout: for the holds and their syncs, the least ever negotiated;
+// elsewhere, the newest.
 //
 //   - Attempts to connect: T/6 each, but at least 1 s (Ensemble.ConnectTimeout); up to 2T/3 after rounds in which all
 //     servers accepted the connection and did not answer (Ensemble.attemptLimit).
-//   - A ping: T/3 after the sending of the latest ping, sync or write that has been answered (link).
+//   - A ping: T/3 after the latest ping, sync or write was sent that has been answered (link).
 //   - The end of a silent connection: 2T/3 after the last reply, event or part of a long reply (link).
 //   - The end of a connection with events alone: T/2 after the oldest unanswered request was sent, but not before 2T/3
 //     have passed since the last reply, or since the last event while no request was unanswered (link).

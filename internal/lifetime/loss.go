@@ -57,21 +57,20 @@ func (l *Lifetime) collectIfDue(now time.Time) lossNotices {
 	return l.collect(lost(zkrecipes.LossDeadline, until, why), func(*lossCallback) bool { return true })
 }
 
-// answered records an answer, which was read at at, as proof. If the proof had run out by then, the holds end first,
-// whether the answer or the clock is checked first. If the answer was read in time, it is too late only for a hold that
-// checked the clock before it was recorded.
-func (l *Lifetime) answered(sent, at time.Time, by liveness.Witness) {
+// answered records an answer as proof. If the proof had run out when the answer was read, the holds end first.
+// Otherwise the answer extends those that neither the heartbeat nor a query has ended in between.
+func (l *Lifetime) answered(sent, read time.Time, by liveness.Witness) {
 	l.mu.Lock()
-	notices := l.collectIfDue(at)
-	l.upkeep.Answered(sent, at, by)
-	l.answer = Answer{at, at.Sub(sent)}
+	notices := l.collectIfDue(read)
+	l.upkeep.Answered(sent, read, by)
+	l.answer = Answer{read, read.Sub(sent)}
 	l.mu.Unlock()
 	notices.deliver()
 }
 
 // end ends the session; the first reason counts. All holds have ended before done is closed, and before another session
-// can exist. A second call returns at once. It must not wait, because it may come from the goroutine that is ending the
-// holds, if the delete that it sends fails.
+// can exist. A second call returns without waiting for that, because the goroutine that is ending the holds may make
+// it, when a delete that it sends fails.
 func (l *Lifetime) end(why *zkrecipes.LostError) {
 	l.mu.Lock()
 	if l.lost != nil {
@@ -114,10 +113,10 @@ func (l *Lifetime) collect(why *zkrecipes.LostError, match func(*lossCallback) b
 // have ended before the first loss is logged. Then, for each grant in turn, the loss is logged and the removal begins,
 // without waiting for an answer.
 //
-// A passed deadline alone does not end a session. If the session has ended, the last delivery to finish notifies the
-// client (Ended) and closes done, upon which the client opens the next session: the session may end while the callbacks
-// of an earlier loss are still running. Then the session is closed on the server, if there
-// is a connection. One that ended because no server answered is closed later by the client (core.noteOrphan).
+// A passed deadline alone does not end a session. A session may end while the callbacks of an earlier loss are still
+// running, so the last delivery to finish notifies the client (Ended) and closes done, upon which the client opens the
+// next session. Unless it has expired, the session is then closed on the server, if there is a connection; for the
+// other cases see core.noteOrphan.
 func (d lossNotices) deliver() {
 	afterwards := make([]func(), 0, len(d.callbacks))
 	for _, callback := range d.callbacks {

@@ -83,7 +83,7 @@ type Connection struct {
 	writing    bool
 	unanswered int // bytes of requests
 	pings      []time.Time
-	// When the latest request was sent, other than a read, that the server has accepted and answered.
+	// When the latest ping, sync or write was sent that the server has accepted and answered.
 	served time.Time
 	pinger *time.Timer // nil until the connection is up
 }

@@ -18,12 +18,12 @@ import (
 //
 // The leader of the ensemble decides when a session expires, based on what its followers report. In its answer to every
 // ping of the leader (two per tick), a follower lists the sessions it has heard from. An answer of a follower proves
-// nothing by itself. Neither does an answer of the leader: the contact may not have been reported yet when the follower
-// is cut off. But a request that the leader served proves that all contacts at least half a tick older were reported,
-// since report and request travel over the same connection, in order. Hence
+// nothing by itself. Nor does the leader's answer prove the request that it answers: the follower may be cut off before
+// it reports that contact. But a request that the leader served proves that all contacts at least half a tick older
+// were reported, since report and request travel over the same connection, in order. Hence
 //
 //	served = when the latest request that the leader has served and answered was sent
-//	provenSent = when the latest of the requests was sent whose answers had arrived by served - lag, from any server
+//	provenSent = the send time of the latest request whose answer had arrived by served - lag, from any server
 //	valid until provenSent + T - margin
 //
 // T is the least timeout that was ever negotiated. The margin and the lag are those of the newest timeout, so a longer
@@ -51,8 +51,8 @@ import (
 //   - The bound counts from when the request is sent, since no server touches a session before it is asked to.
 //   - If a connection ends without an answer, however it ends, that proves nothing. A follower asks the leader before
 //     it answers (ZooKeeper's Learner.validateSession), and the leader counts from then on (Leader.revalidateSession).
-//     A follower that loses its leader before the leader answers closes the connection in an orderly way, so even that
-//     proves nothing.
+//     A follower that loses its leader before the leader answers closes the connection in an orderly way, so even an
+//     orderly close proves nothing.
 //   - Only the answer to a resumption shows what that resumption did. Those before it stay in doubt until the later one
 //     is proven: the leader that answered may have been replaced, and its successor may have served them.
 //     [Proof.Resuming] has an example, and docs/design.md describes what remains.
@@ -139,14 +139,15 @@ func (p *Proof) Hopeless() bool {
 func (p *Proof) freshest() time.Duration { return p.least - p.margin - p.lag }
 
 // grantNeeds is how far ahead the deadline must be for a grant: another lag, so that a contact made now is proven in
-// time, and a 16th of the timeout. If the lag is so long that the deadline never gets that far, it is the farthest that
-// the deadline gets less an eighth of the timeout, but at least a 16th.
+// time, and a 16th of the timeout. If the lag is so long that the deadline hardly gets that far, it is an eighth of the
+// timeout less than the farthest that the deadline gets, but at least a 16th.
 func (p *Proof) grantNeeds() time.Duration {
 	return max(p.least/16, min(p.lag+p.least/16, p.freshest()-p.least/8))
 }
 
-// Answered records that a request was sent at sent and answered at at, and which witness vouches for the answer. Errors
-// that do not come from applying the request are not recorded, since a server that is cut off may return them.
+// Answered records that a request was sent at sent and answered at at, and which witness vouches for the answer.
+// Callers must not pass errors that do not come from applying the request, since a server that is cut off may return
+// them.
 func (p *Proof) Answered(sent, at time.Time, by Witness) {
 	p.answeredSent = latest(p.answeredSent, sent)
 	if by >= Leader {

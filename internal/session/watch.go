@@ -21,8 +21,9 @@ import (
 // removed. When it fires, a waiter therefore reads again and decides by what it reads, unless SaysDeleted is
 // sufficient.
 //
-// Watches are shared: a session has at most one for each path and kind, for any number of callers. A watch without
-// waiters is kept for the next caller, unless all callers have dropped it.
+// Watches are shared: a session has at most one for each path and kind, for any number of callers. It may therefore
+// also have fired for a change that the read already shows. A watch that nobody waits for is kept for the next caller,
+// and removed once all callers have dropped it.
 type Watch struct {
 	fired   chan struct{}
 	deleted bool // why it fired; set before fired is closed
@@ -174,8 +175,8 @@ func (w *watches) drop(mine *Watch) (remove bool) {
 }
 
 // removeUnused forgets a watch that no caller has or is about to set, and fires it for those that have dropped it,
-// because no more changes will be reported. It reports whether to remove the watch from the server: if a read has set
-// it, and the session has no other watch on the path. The caller holds mu.
+// because no more changes will be reported. It reports true if the watch must be removed from the server: a read has
+// set it, and the session has no other watch on the path. The caller holds mu.
 func (w *watches) removeUnused(a *sharedWatch) (remove bool) {
 	if a.users > 0 || a.pending > 0 {
 		return false

@@ -51,9 +51,9 @@ import (
 //      contender to wait for. The order in which the server answers them does not matter: a deleted name does not recur
 //      (3). For the same reason, a waiter behind a sibling reads that one concurrently with its
 //      first list (Waiter.lookBesideList).
-//  12. The waiter's own node is read again along with the predecessor, as for every armed waiter, so both watches
-//      belong to one read, and it does no harm if a server has lost the first watch on it. The first watch shows
-//      whether the connection is still the one from before the first event.
+//  12. The waiter's own node is read again along with the predecessor, as for every armed waiter, so both watches are
+//      set by requests sent together, and it does no harm if a server has lost the first watch on it. The first watch
+//      shows whether the connection is still the one from before the first event.
 //
 // In any doubt the waiter reads the list again. Only then does it see a foreign contender, so one that has joined since
 // the last list is not refused.

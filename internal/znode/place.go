@@ -21,12 +21,12 @@ import (
 //     connection comes up before the hold is made, hold.FromTurn checks whether the node exists. While it does, 1 and 2
 //     hold, whether or not the node of the released hold was deleted by hand.
 //  4. The hold has ended before its release hands the place over. Each of its Hold.Txn calls has been answered, so none
-//     can arrive later (see backing.beginTxn in internal/hold). This session sees whatever else the hold has sent and
-//     received an answer to. A write that a caller guards itself, with a check of the node in Client.Multi, is not
-//     known here.
+//     can arrive later (see backing.beginTxn in internal/hold). Everything else that the hold sent, and that was
+//     answered, is visible to this session. A write that a caller guards itself, with a check of the node in
+//     Client.Multi, is not known here.
 //  5. A hold that was lost passes nothing on. Its work may continue, and the deletion of its node is what refuses its
-//     guarded writes. Neither does a hold that was released without a connection: only on the connection that has taken
-//     the delete does whatever the next holder sends come after it.
+//     guarded writes. Neither does a hold that was released without a connection: what the next holder sends is certain
+//     to follow the delete only on the connection that has taken it.
 //  6. If the deletion is refused, the next hold is valid nevertheless. Contenders behind it wait for the old node
 //     as well.
 //  7. A place may be passed on before the waiter looks (last), or while its list is in flight (earlyRead). The waiter
@@ -113,7 +113,7 @@ func (p *places) passOn(c Contender, passedOn chan struct{}) {
 	p.last = c
 }
 
-// request returns the channel of a sibling, or nil for others and for one that left without passing it on.
+// request returns the channel of a sibling, or nil for others and for one that left without passing its place on.
 func (p *places) request(name string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Waiter is one acquisition in one session, from the creation of its contender to the grant. It gets its turn by a list
-// (locate), the event of a deletion (armed.go), the release of a sibling (place.go), or the number of its contender
-// (shortcut.go).
+// Waiter is one acquisition in one session, from the creation of its contender to the grant. In a lock it gets its turn
+// by a list (locate), the event of a deletion (armed.go), the release of a sibling (place.go), or the number of its
+// contender (shortcut.go).
 type Waiter struct {
 	queue   *Queue
 	ctx     context.Context //nolint:containedctx // a waiter lives as long as one call

@@ -353,8 +353,8 @@ func (c *Cache) Ready(ctx context.Context) error {
 // having seen the latest transactions.
 //
 // Sync takes a sync, one request for every few thousand nodes, and a read of each node that has changed since the
-// previous Sync or recheck. Concurrent calls share these requests. A call made while a recheck or an earlier Sync runs
-// first waits until that has ended.
+// previous Sync or recheck. Concurrent calls share these requests. A call made during a recheck or an earlier Sync
+// first waits for that to end.
 //
 // Errors: the same as [Cache.Ready].
 func (c *Cache) Sync(ctx context.Context) error {

@@ -32,10 +32,10 @@ type engine struct {
 	feed         *session.Feed // of the current session
 	connected    bool
 	epoch        int       // counts connections
-	zxid         int64     // the latest that an answer has reported, not an event; see noteZxid
+	zxid         int64     // the latest that an answer has reported; events do not count; see noteZxid
 	behind       bool      // the server has not caught up to zxid, and requests must follow a sync
 	answeredSent time.Time // when the latest request that was answered and handled had been sent
-	asOf         instant
+	asOf         instant   // see View; rounds, events and Cache.view advance it
 
 	inflight int
 	large    int  // bytes of recent large answers

@@ -165,7 +165,7 @@ func (t *nodes) forgive(p part) {
 }
 
 // listed records the names of a node's children. If the node has been recreated since its data was read, the event of
-// its deletion came before this list, so the data is already marked stale, and the list may be recorded meanwhile.
+// its deletion came before this list, or follows it on a new connection, and the data is read again.
 func (t *nodes) listed(n *node, names []string, stat *zk.Stat) {
 	t.forgive(part{n, list})
 	details := n.details()

@@ -222,8 +222,8 @@ func (pl *plan) rewatched(r *rewatch, how state) {
 	}
 }
 
-// distrustInFlight marks the requests in flight that named a later transaction: their parts may have been without a
-// watch since the earlier one, so their answers will not count.
+// distrustInFlight marks the requests in flight that named a later transaction than since: their parts may have been
+// without a watch since then, so their answers will not count.
 func (pl *plan) distrustInFlight(since int64) {
 	for r := range pl.rewatching {
 		if r.since > since {
