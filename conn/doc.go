@@ -87,6 +87,8 @@
 //
 //   - a process that is frozen, or a virtual machine that is suspended;
 //   - a leader that was replaced, or an observer master, if the session timeout is below six ticks;
+//   - a session timeout below two ticks, which servers grant only if their minSessionTimeout was lowered, unless
+//     [WithTickTime] is given;
 //   - a leader that was frozen and is then cut off together with the client;
 //   - a shorter session timeout, if the answer that grants it is lost: see [WithLeastTimeout];
 //   - clocks whose rates differ by more than the margin: see [WithSafetyMargin].

@@ -53,8 +53,8 @@ func versioned(
 		default:
 			return stat, err
 		}
-		// The sync makes the read newer than the write in question if that has reached the leader. If it has not, the write
-		// is sent again, and the version lets only one of the copies succeed.
+		// If the write has reached the leader, the sync makes the read newer than it. If it has not, it is sent again, and
+		// the version lets only one of the copies succeed.
 		if syncErr := c.Sync(ctx, path); syncErr != nil {
 			return stat, outcome.Undecided(err, syncErr)
 		}

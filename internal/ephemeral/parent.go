@@ -1,6 +1,7 @@
 // Package ephemeral creates and removes ephemeral nodes without leaving any behind, and permanent ones
-// ([Parent.Lasting]) in the same way. If the reply to a create is lost, the node is found by the GUID in its name. If
-// the caller has given up, its node is removed. A removal continues until it is done or the session has ended.
+// ([Parent.Lasting]) in the same way (create.go). If the reply to a create is lost, the node is found by the GUID in
+// its name (search.go). If the caller has given up, its node is removed. A removal continues until it is done or the
+// session has ended (node.go).
 package ephemeral
 
 import (

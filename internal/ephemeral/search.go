@@ -60,7 +60,7 @@ func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*No
 // sweep removes whatever exists with the GUID, repeatedly, until a search finds nothing. A create that was sent again
 // may have created two nodes after all, the first of them late (ZOOKEEPER-710 is about such servers). A late node
 // behind the one that counts does no harm while the latter exists, but must not outlive it. If the late one is ahead,
-// neither counts; see [Node.IsCopy].
+// neither counts; see [Node.IsCopy]. One that arrives after the last search stays until the session ends.
 func (p *Parent) sweep(ctx context.Context, s *session.Session, guid string) {
 	var found []string
 	p.untilDone(ctx, func() error {

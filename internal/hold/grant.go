@@ -1,6 +1,6 @@
 // Package hold manages granted contenders: how they are granted (FromTurn), the holds on them (Grant, nested.go), how
-// those end (endHolds for a loss, leaveGrant for a release), the watch on the node (watch.go), and the work done under
-// a hold (body.go, run.go).
+// those end (endHolds for a loss, leaveGrant for a release), the watch on the node (watch.go), the transactions that it
+// guards (guarded; together.go for several holds), and the work done under a hold (body.go, run.go).
 package hold
 
 import (
@@ -259,7 +259,7 @@ func (g *Grant) end(why *zkrecipes.LostError) []*backing {
 }
 
 // detach stops what the session does for the grant: its watches, the callback, the retention. It is called, possibly
-// more than once, after the grant has ended, and without holding mu.
+// more than once, when the grant has ended or will hold nothing, and without holding mu.
 func (g *Grant) detach() {
 	g.detaching.Do(func() {
 		g.mu.Lock()
@@ -420,8 +420,8 @@ func (b *backing) deleted() error {
 }
 
 // beginTxn records a transaction that the node guards; endTxn records its outcome. While one is open, a release passes
-// nothing on: before anybody else holds, the node must be gone, so that the transaction fails if it arrives late, or is
-// sent again because a server refused it under load.
+// nothing on: the node must be gone before anybody else holds. A copy of the transaction that arrives late, or is sent
+// again after a server refused it under load, then fails.
 //
 // Errors: if the grant has ended.
 func (b *backing) beginTxn() error {

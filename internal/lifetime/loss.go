@@ -26,8 +26,8 @@ func lost(reason zkrecipes.LossReason, at time.Time, err error) *zkrecipes.LostE
 // f must only do what has to be done by the deadline, because many others may be waiting behind it. The function that
 // it returns, unless nil, is called when all callbacks of this loss have returned.
 //
-// Both must not block: they are called on whichever goroutine notices the loss, which may be that of a caller whose
-// request fails. Both have returned for all callbacks of a session before the client opens the next session.
+// Neither may block: they are called on whichever goroutine notices the loss, which may be that of a caller whose
+// request fails. Before the client opens the next session, both have returned for every callback of this one.
 func (l *Lifetime) OnLoss(onSuspend bool, f func(*zkrecipes.LostError) (afterwards func())) (stop func(), ok bool) {
 	callback := &lossCallback{onSuspend, f}
 	l.mu.Lock()

@@ -42,8 +42,8 @@ import (
 // still holds, and the list, so it is armed before its predecessor leaves. What the early look adds:
 //
 //  9. The contender two ahead has left if the server says so and the waiter's own watch has not fired (4 and 5). If
-//     that contender cannot be read, the waiter waits for the predecessor. If it only changed, or the connection did,
-//     the waiter lists. It is not the waiter's turn while that contender exists, so nothing is missed if the
+//     that contender cannot be read, the waiter waits for the predecessor. If it only changed, or a new connection came
+//     up, the waiter lists. It is not the waiter's turn while that contender exists, so nothing is missed if the
 //     predecessor leaves first. The grant itself follows from the predecessor, so 8 covers it.
 //  10. The list may be omitted if the waiter was third in its last one: then only the predecessor is left. Further
 //      back, those at the head may remain when one in the middle gives up. Then the list shows the obstacles.

@@ -25,8 +25,8 @@ import (
 //     answered, is visible to this session. A write that a caller guards itself, with a check of the node in
 //     Client.Multi, is not known here.
 //  5. A hold that was lost passes nothing on. Its work may continue, and the deletion of its node is what refuses its
-//     guarded writes. Neither does a hold that was released without a connection: what the next holder sends is certain
-//     to follow the delete only on the connection that has taken it.
+//     guarded writes. Nor does a hold that was released without a connection: its delete is not on its way yet, so what
+//     the next holder sends could overtake it.
 //  6. If the deletion is refused, the next hold is valid nevertheless. Contenders behind it wait for the old node
 //     as well.
 //  7. A place may be passed on before the waiter looks (last), or while its list is in flight (earlyRead). The waiter

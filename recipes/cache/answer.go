@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// answered handles the answer to a request.
+// answered handles the answer to a request of the current connection; hear drops those of earlier ones.
 func (e *engine) answered(r *request, a *session.Answer) {
 	switch {
 	case session.Repeatable(a.Err), errors.Is(a.Err, zkrecipes.ErrLost),

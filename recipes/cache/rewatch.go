@@ -90,8 +90,8 @@ func (e *engine) recheck() {
 }
 
 // verify looks for watches that the servers have lost without an event, and rereads what could not be read, within the
-// next round. A read that is already in flight counts if an event that came before the sync's answer caused it, because
-// its own answer is newer than that of the sync.
+// next round. A part that is already being read is left alone: answers arrive in order, so its own is newer than that
+// of the sync.
 //
 // Source: since 3.8.4 and 3.9.2 (CVE-2024-23944), a server removes a watch and withholds its event if the client may
 // not read the node at that moment. DataTree.setWatches checks no ACL.

@@ -6,8 +6,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 )
 
-// healthy is the minimum fraction of the session timeout that a deadline is ahead while servers answer; see package
-// conn.
+// healthy is a fraction of the session timeout that any deadline is ahead while servers answer, except that of a new
+// hold. Package conn says 0.55.
 const healthy = 0.45
 
 // suspicious is a fraction so small that no server can have answered for a while.
