@@ -556,6 +556,8 @@ func TestClose_WaitsForWhatUpdateReplaced(t *testing.T) {
 		require.NotEqual(t, old, r.Path())
 		require.Equal(t, "50", r.Instance().Metadata["weight"], "the new node is there")
 		require.NoError(t, r.Update(t.Context(), r.Instance()), "which changes nothing")
+		changed.Metadata["weight"] = "60"
+		require.NoError(t, r.Update(t.Context(), changed), "which replaces the node again") // Close forgot the first one
 		require.ErrorIs(t, r.Close(t.Context()), zk.ErrNoAuth)
 		require.Equal(t, []string{path.Base(old)}, srv.Children(path.Dir(old)))
 		refused.Remove()

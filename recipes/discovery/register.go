@@ -34,8 +34,8 @@ type Registration struct {
 	instance Instance
 	node     string
 	member   *group.Membership
-	before   *group.Membership // what Update last replaced: its removal may still be running; nil if there is none
-	vain     string            // the path of a node that Update gave up: likewise; empty if there is none
+	before   []*group.Membership // what Updates have replaced and whose removal may still be running
+	vain     []string            // the paths of nodes that Updates gave up: likewise
 }
 
 // RegisterOption configures [Discovery.Register].
@@ -234,34 +234,46 @@ func (r *Registration) closed() error {
 // replace is called by one goroutine at a time.
 func (r *Registration) replace(ctx context.Context, i Instance, n Node) error {
 	r.mu.Lock()
-	member, before := r.member, r.before
+	member := r.member
 	sameNode := r.node == n.Name
 	r.mu.Unlock()
 	if sameNode {
 		if err := (*client.Client)(r.discovery.client).CheckCreate(member.Path(), n.Data, 1, member.Path()); err != nil {
 			return err // Set would return the same error, but drop the data
 		}
-		r.put(i, n, member, before)
+		r.put(i, n, member)
 		return member.Set(ctx, n.Data)
 	}
 	now, err := r.join(ctx, i.Service, n)
 	if err != nil {
 		r.mu.Lock()
-		r.vain = path.Join(path.Dir(member.Path()), n.Name)
-		r.mu.Unlock()
+		defer r.mu.Unlock()
+		if left := path.Join(path.Dir(member.Path()), n.Name); !slices.Contains(r.vain, left) {
+			r.vain = append(r.vain, left)
+		}
 		return err
 	}
-	r.put(i, n, now, member)
+	r.put(i, n, now)
 	if r.closing.Err() != nil { // Close may have seen only the old node
 		return errors.Join(now.Close(ctx), member.Close(ctx))
 	}
-	return member.Close(ctx)
+	err = member.Close(ctx)
+	if err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.before = slices.DeleteFunc(r.before, func(m *group.Membership) bool { return m == member })
+	}
+	return err
 }
 
-func (r *Registration) put(i Instance, n Node, member, before *group.Membership) {
+// put records the instance, and what it replaces if its node is another one.
+func (r *Registration) put(i Instance, n Node, member *group.Membership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.instance, r.node, r.member, r.before = i, n.Name, member, before
+	if member != r.member {
+		r.before = append(r.before, r.member)
+	}
+	r.instance, r.node, r.member = i, n.Name, member
 }
 
 // Close removes the instance from its service: it deletes the node if it is the registration's own, and blocks until
@@ -281,14 +293,14 @@ func (r *Registration) Close(ctx context.Context) error {
 	case <-ctx.Done(): // it is about to end, and removes what it has created
 	}
 	r.mu.Lock()
-	member, before, vain := r.member, r.before, r.vain
+	members, vain := append(slices.Clone(r.before), r.member), slices.Clone(r.vain)
 	r.mu.Unlock()
-	err := member.Close(ctx)
-	if before != nil {
-		err = errors.Join(err, before.Close(ctx))
+	var errs []error
+	for _, m := range members {
+		errs = append(errs, m.Close(ctx))
 	}
-	if vain != "" {
-		err = errors.Join(err, (*client.Client)(r.discovery.client).AwaitRelease(ctx, vain))
+	for _, left := range vain {
+		errs = append(errs, (*client.Client)(r.discovery.client).AwaitRelease(ctx, left))
 	}
-	return err
+	return errors.Join(errs...)
 }

@@ -75,7 +75,9 @@ func (j *Job) Write() error {
 	if j == nil || j.file == "" {
 		return nil
 	}
-	j.change(func(f *facts) { *f = later(*f, j.read().upTo(time.Now().Add(time.Minute))) })
+	// Read without mu: the disk may hang, and then only this call.
+	written := j.read().upTo(time.Now().Add(time.Minute))
+	j.change(func(f *facts) { *f = later(*f, written) })
 	registry := prometheus.NewRegistry()
 	if err := registry.Register(j); err != nil {
 		return err

@@ -16,13 +16,16 @@ func (s *supervision) obeyLoss(now time.Time) {
 	}
 	until := s.grant.ValidUntil()
 	err := s.grant.Err()
-	switch verdict := s.deadline.look(now, bootclock.Now(), until); {
+	verdict := s.deadline.look(now, bootclock.Now(), until)
+	if err == nil {
+		s.tell(until, verdict)
+	}
+	switch {
 	case err != nil:
 		s.loss(now, err)
 	case verdict != goodTime:
 		s.losing(verdict, s.deadline.cause(now))
 	default:
-		s.tell(until)
 		s.suspect(now, until)
 	}
 }
@@ -110,14 +113,14 @@ func (s *supervision) why(to fields) fields {
 	return to
 }
 
-// tell publishes a new deadline to the guard and the program.
-func (s *supervision) tell(until time.Time) {
+// tell publishes a new deadline to the guard, and if there is enough time left, to the program.
+func (s *supervision) tell(until time.Time, left verdict) {
 	if until.Equal(s.told) {
 		return
 	}
 	s.told = until
 	s.child.KillAt(s.lastMoment())
-	if !s.end.Lost { // once asked to stop, the program must not see the lock as held again
+	if left == goodTime && !s.end.Lost { // once asked to stop, the program must not see the lock as held again
 		s.tellState(s.deadline.onBoot)
 	}
 }

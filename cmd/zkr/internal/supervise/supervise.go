@@ -113,9 +113,13 @@ func (s *supervision) freshen(ctx context.Context) error {
 	}
 }
 
-// start starts the program, unless a signal has arrived before.
+// start starts the program, unless a signal has arrived before, or the lock has been lost: its deadline, which is that
+// of the session, does not show that.
 func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Session) error {
 	if err := s.stoppedBefore(ctx); err != nil {
+		return err
+	}
+	if err := s.grant.Err(); err != nil {
 		return err
 	}
 	until := s.grant.ValidUntil()
