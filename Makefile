@@ -52,7 +52,7 @@ race: ## the same tests under the race detector (needs a C compiler)
 .PHONY: real
 real: export REQUIRE_REAL = 1
 real: ## the decisive tests against real servers (needs root, ZooKeeper, Curator, kazoo and iptables: see .ci/run)
-	@CHAOS_DURATION=1m tools/test.sh \
+	@CHAOS_DURATION=1m CHAOS_LIMIT=2m tools/test.sh \
 		'integration -count=1 -p=2 -timeout=30m ./others/curator ./library/leader ./chaos ./parity ./kit/zkserver ./library/lease' \
 		'integration $(REAL) -timeout=30m -run=^TestKazoo(BesideUs|Counter|Party) ./others/foreign' \
 		'integration $(REAL) -timeout=30m -run=^TestExclusion$$ ./zkr'

@@ -29,6 +29,8 @@ const ticks = 6
 //	                sections, a run is mostly hand-overs
 //	CHAOS_EAGER     true: mutex and election use WithHandOver(HandOverEager)
 //	CHAOS_SESSION   session timeout: a busy machine needs more than three seconds
+//	CHAOS_LIMIT     how long after a fault clients may take until they are served again, by default three session
+//	                timeouts: so does a busy machine, to say nothing of several
 //	CHAOS_PEACE     time between the end of a fault and the next one. A fault lasts for seconds, and its
 //	                victims keep their locks, so most grants fall between faults
 //	CHAOS_KERBEROS  true: the servers require Kerberos; see realm
@@ -108,7 +110,8 @@ func configure(t *testing.T) chaos.Config {
 	env(t, "CHAOS_MATES", &cfg.Mates, strconv.Atoi)
 	env(t, "CHAOS_EAGER", &cfg.Eager, strconv.ParseBool)
 	env(t, "CHAOS_SESSION", &cfg.Session, time.ParseDuration)
-	cfg.Tick, cfg.Peace = cfg.Session/ticks, cfg.Session/4
+	cfg.Tick, cfg.Peace, cfg.Limit = cfg.Session/ticks, cfg.Session/4, 3*cfg.Session
+	env(t, "CHAOS_LIMIT", &cfg.Limit, time.ParseDuration)
 	env(t, "CHAOS_PEACE", &cfg.Peace, time.ParseDuration)
 	for i := range cfg.Groups {
 		env(t, "CHAOS_CLIENTS", &cfg.Groups[i].Clients, strconv.Atoi)

@@ -124,7 +124,7 @@ func (r *run) still() error {
 // agree waits until what the clients show matches the servers.
 func (r *run) agree(clients []*client) error {
 	wrong := map[string]string{}
-	err := poll(3*r.Session, "views are what the servers have", func() bool {
+	err := poll(r.Limit, "views are what the servers have", func() bool {
 		clear(wrong)
 		for _, c := range clients {
 			truth, err := r.truth(c)

@@ -38,6 +38,7 @@ type Config struct {
 	Seed     uint64
 	Duration time.Duration
 	Session  time.Duration // timeout requested by the clients
+	Limit    time.Duration // how long after a fault all clients may take until they are served, have current views, and so on
 	Section  time.Duration // the longest section of a lock
 	Mates    int           // callers in each client of a lock, in addition to the one that reports
 	Eager    bool          // mutex and election use WithHandOver(HandOverEager)
@@ -192,7 +193,7 @@ func (r *run) round(number int, step Step) error {
 	if err := each(victims, func(c *client) error { return c.order("work") }); err != nil {
 		return err
 	}
-	if err := r.served(fmt.Sprintf("after round %d (%s)", number, step.Kind), rd.Healed, 3*r.Session); err != nil {
+	if err := r.served(fmt.Sprintf("after round %d (%s)", number, step.Kind), rd.Healed, r.Limit); err != nil {
 		r.trouble = append(r.trouble, err)
 		if err := r.served("at last", rd.Healed, patience); err != nil {
 			return err
@@ -302,7 +303,7 @@ func (r *run) leave() {
 		}
 	}
 	var left error
-	err := poll(3*r.Session, "nothing left", func() bool {
+	err := poll(r.Limit, "nothing left", func() bool {
 		var paths []string
 		err := r.clear()
 		if err == nil {

@@ -56,14 +56,17 @@ func TestWords_ZktestAgreesWithReal(t *testing.T) {
 	roots := regexp.MustCompile(`/d\d{8}`)
 	for _, word := range slices.Sorted(maps.Keys(wordMasks)) {
 		var got [2]string
-		for i, addr := range addrs {
-			answer := roots.ReplaceAllString(fourLetter(t, addr, word), "/dN")
-			for _, mask := range wordMasks[word] {
-				answer = regexp.MustCompile(mask).ReplaceAllString(answer, "")
+		// On a busy machine, the server may not have turned to a connection again after its latest request.
+		for end := time.Now().Add(time.Minute); got[0] == "" || got[0] != got[1] && time.Now().Before(end); {
+			for i, addr := range addrs {
+				answer := roots.ReplaceAllString(fourLetter(t, addr, word), "/dN")
+				for _, mask := range wordMasks[word] {
+					answer = regexp.MustCompile(mask).ReplaceAllString(answer, "")
+				}
+				lines := strings.Split(answer, "\n")
+				slices.Sort(lines) // watches and sessions are in a hash table
+				got[i] = strings.Join(lines, "\n")
 			}
-			lines := strings.Split(answer, "\n")
-			slices.Sort(lines) // watches and sessions are in a hash table
-			got[i] = strings.Join(lines, "\n")
 		}
 		if got[0] != got[1] {
 			t.Errorf("%s:\nzookeeper\n%s\nzktest\n%s", word, got[0], got[1])

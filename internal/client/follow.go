@@ -159,8 +159,11 @@ func (f *follower[T]) readOnce(
 	ctx context.Context, s *session.Session,
 ) (value T, w *session.Watch, age *session.Age, late bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	done := make(chan struct{})
+	defer func() { // the caller's loop may panic
+		cancel()
+		<-done
+	}()
 	go func() {
 		defer close(done)
 		_ = s.AwaitUp(ctx) // if it fails, so does the read

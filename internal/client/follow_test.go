@@ -445,6 +445,27 @@ func TestFollow_ContextEnded_NoViewComes(t *testing.T) {
 	}
 }
 
+// If the loop panics while a late read is in flight, Watch ends only after that read, and leaves no watch.
+func TestFollow_LoopPanicsDuringARead(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "1")
+		c := trial.Dial(t, srv)
+		trial.Live(t, c)
+		require.Panics(t, func() {
+			for n, err := range c.Watch(t.Context(), "/a") {
+				require.NoError(t, err)
+				if !n.Current {
+					panic("the caller's")
+				}
+				srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.HoldReply(trial.Timeout/4))
+				set(t, srv, "2")
+			}
+		})
+		time.Sleep(trial.Timeout)
+		require.Zero(t, trial.Watches(srv))
+	})
+}
+
 // TestFollow_ChangedAsTheSessionEnds_IsOutdatedAtOnce: there is a change to read, but no session to read it in.
 func TestFollow_ChangedAsTheSessionEnds_IsOutdatedAtOnce(t *testing.T) {
 	for range 30 {

@@ -41,7 +41,19 @@ func (b *bothContext) look() {
 
 func (b *bothContext) Err() error {
 	b.look()
-	return b.Context.Err()
+	err := b.Context.Err()
+	if err != nil && context.Cause(b.Context) == context.DeadlineExceeded { //nolint:errorlint // that of a context
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
+func (b *bothContext) Deadline() (time.Time, bool) {
+	first, limited := b.first.Deadline()
+	if second, ok := b.second.Deadline(); ok && (!limited || second.Before(first)) {
+		return second, true
+	}
+	return first, limited
 }
 
 func (b *bothContext) Done() <-chan struct{} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 // proven is a contender that is proven until a given time.
@@ -246,4 +247,22 @@ func TestDo_WithoutAFunction(t *testing.T) {
 		return nil, errors.New("acquired")
 	}
 	require.ErrorContains(t, Do(t.Context(), acquire, nil), "the function is nil: want one")
+}
+
+// A function under a hold did not see the deadline of the caller's context, and got a cancellation when it passed.
+func TestDo_CallersDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, h, _ := give(t, bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := Under(ctx, h, func(inside context.Context, _ *zkrecipes.Hold) error {
+			want, _ := ctx.Deadline()
+			got, ok := inside.Deadline()
+			require.True(t, ok)
+			require.Equal(t, want, got)
+			<-inside.Done()
+			return inside.Err()
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
 }

@@ -370,7 +370,7 @@ func (g *Grant) logLoss(why *zkrecipes.LostError) {
 	g.logged.Do(func() {
 		attrs := []any{
 			"path", g.Node.Paths[0], "token", g.Token, "reason", why.Reason.String(),
-			"held", why.At.Sub(g.first.hold.Since()).Round(time.Millisecond),
+			"held", max(0, why.At.Sub(g.first.hold.Since())).Round(time.Millisecond),
 			"session", fmt.Sprintf("0x%x", uint64(g.Node.Session.ID())),
 		}
 		if why.Err != nil {

@@ -135,6 +135,9 @@ func (l *Lifetime) attach(c *link.Connection) bool {
 	if l.lost != nil {
 		return false
 	}
+	if l.connection != nil && l.connection.Arrived().After(l.arrived) {
+		l.arrived = l.connection.Arrived()
+	}
 	l.connection = c
 	return true
 }

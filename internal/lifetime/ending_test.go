@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -86,4 +87,26 @@ func TestSession_EndsAtAnyMomentOfAReconnect(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Close during the handshake of a resumption asked about unused containers before it had authenticated. The handshake
+// took the answers for its own and failed, so the session was not closed.
+func TestClose_DuringAHandshake_OnlyClosesTheSession(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithSessionTimeout(trial.Timeout),
+			conn.WithDialer(srv.DialAs(trial.Label)), conn.WithAuth("digest", "a:b"))
+		require.NoError(t, err)
+		m, err := mutex.New(c, "/locks/a")
+		require.NoError(t, err)
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Skip: 1}, zktest.DropReply()) // the first finds no parent
+		connects := srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.HoldReply(4*time.Millisecond))
+		exists := trial.Requests(srv, zktest.OpExists)
+		go func() { _, _ = m.Lock(t.Context()) }()
+		for connects.Hits() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		require.NoError(t, c.Close())
+		require.Empty(t, exists.All())
+		require.Empty(t, srv.Sessions())
+	})
 }

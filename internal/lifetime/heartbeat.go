@@ -80,7 +80,11 @@ func (l *Lifetime) connState() liveness.Conn {
 	if l.connection == nil {
 		return liveness.Conn{}
 	}
-	return liveness.Conn{Up: l.isUp(), OldestSync: l.connection.OldestSync(), Arrived: l.connection.Arrived()}
+	state := liveness.Conn{Up: l.isUp(), OldestSync: l.connection.OldestSync(), Arrived: l.connection.Arrived()}
+	if l.arrived.After(state.Arrived) {
+		state.Arrived = l.arrived
+	}
+	return state
 }
 
 // sendSync sends a sync, and with it a barrier if a hold needs one; see [liveness.Proof]. The connection records the

@@ -93,6 +93,7 @@ type Lifetime struct {
 	password         []byte
 	upkeep           liveness.Upkeep
 	connection       *link.Connection // the latest; nil before the first
+	arrived          time.Time        // when the latest part of a long reply arrived on an earlier one
 	up               chan struct{}    // closed while connected
 	down             chan struct{}    // closed while not connected
 	lastAnsweredSent time.Time        // the value of AnsweredSent when down was last closed

@@ -133,7 +133,7 @@ func (d lossNotices) deliver() {
 	}
 	l.mu.Lock()
 	l.delivering--
-	over, c, granted, last := l.ended(), l.connection, l.id != 0, l.report(nil)
+	over, c, granted, up, last := l.ended(), l.connection, l.id != 0, l.isUp(), l.report(nil)
 	l.mu.Unlock()
 	if !over {
 		return
@@ -147,19 +147,24 @@ func (d lossNotices) deliver() {
 	case !granted || l.lost.Reason == zkrecipes.LossExpired:
 		c.Drop()
 	default:
-		l.closeOn(c)
+		l.closeOn(c, up)
 	}
 }
 
 // closeOn closes the session on the server and then the connection, after a second at most. Requests that the listener
-// sends before the close get half of that time, because waiters depend on the close.
-func (l *Lifetime) closeOn(c *link.Connection) {
+// sends before the close get half of that time, because waiters depend on the close. On a connection that is not up,
+// nothing but the close is sent: the handshake would take the answers for its own.
+func (l *Lifetime) closeOn(c *link.Connection, up bool) {
 	ask := func(requests ...Request) bool { return c.AskLast(l.appendTraced(l.ctx, nil, requests)) }
 	end := sync.OnceFunc(func() {
 		ask(Request{Op: wire.OpClose, Path: "/", Frame: wire.CloseFrame(), Done: func(link.Reply, error) { c.Drop() }})
 	})
 	time.AfterFunc(time.Second/2, end)
 	time.AfterFunc(time.Second, c.Drop)
+	if !up {
+		end()
+		return
+	}
 	l.listener.Closing(ask, end)
 }
 

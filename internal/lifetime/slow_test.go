@@ -59,6 +59,36 @@ func TestReads_ReplyThatArrivesSlowly_ComesInTheEnd(t *testing.T) {
 	}
 }
 
+// The connection was cut during a reply that had been arriving for longer than the session timeout. The next connection
+// ended the session, although the server had heard the pings all along.
+func TestReads_CutWhileAReplyArrivesSlowly_SessionGoesOn(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		for i := range 10_000 {
+			trial.Create(t, srv, fmt.Sprintf("/%s-%05d", strings.Repeat("x", 90), i), "")
+		}
+		var line bubbles.Line
+		var latest net.Conn
+		c := trial.Dial(t, srv, conn.WithDialer(func(ctx context.Context, network, address string) (_ net.Conn, err error) {
+			latest, err = line.Dial(srv, trial.Label)(ctx, network, address)
+			return latest, err
+		}))
+		s := trial.Live(t, c)
+		line.Set(20_000)
+		listed := make(chan error, 1)
+		go func() {
+			_, err := c.Children(t.Context(), "/")
+			listed <- err
+		}()
+		time.Sleep(30 * time.Second)
+		srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(10*time.Millisecond))
+		require.NoError(t, latest.Close())
+		time.Sleep(time.Second)
+		require.NoError(t, s.Err())
+		line.Set(0)
+		require.NoError(t, <-listed)
+	})
+}
+
 // A reply that stops in the middle does not keep the connection.
 func TestReads_ReplyThatStops_IsAskedForElsewhere(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {

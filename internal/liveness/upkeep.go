@@ -19,7 +19,7 @@ func New(terms Terms) Upkeep { return Upkeep{Proof: Proof{terms: terms}} }
 type Conn struct {
 	Up         bool
 	OldestSync time.Time // when the oldest unanswered sync was sent; zero if there is none
-	Arrived    time.Time // when the latest part of a long reply arrived; zero if none did
+	Arrived    time.Time // when the latest part of a long reply arrived, here or on an earlier connection; zero if none did
 }
 
 // Step is what is due at a moment.

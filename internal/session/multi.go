@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/outcome"
 	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/tally"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
@@ -63,10 +64,11 @@ func (s *Session) multiRequest(path string, absolute []any, done func(transactio
 }
 
 // culprit names the operation that made a multi fail: the first one with an error. of maps each response to its
-// operation.
+// operation. No operation is to blame for the end of the session, which a server that is just closing the session
+// reports for each of them.
 func culprit(ops []zkrecipes.Op, of []int, responses []zk.MultiResponse, err error) error {
 	for i, r := range responses {
-		if r.Error != nil {
+		if r.Error != nil && outcome.Of(r.Error) != outcome.Expired {
 			return failedOp(ops[of[i]], r.Error)
 		}
 	}

@@ -48,7 +48,7 @@ var ErrNotHeld = errors.New("not held")
 // Errors: ErrNotHeld if there is no such contender, or its node is not in the list.
 func (q *Queue) Downgrade(ctx context.Context, from string, e Entry) (*zkrecipes.Hold, error) {
 	g, ok := hold.Above(ctx, q.parent, from)
-	if !ok {
+	if !ok || !g.IsHeld() { // a writer that was released may still have its node
 		return nil, ErrNotHeld
 	}
 	writer := q.Parse(g.Node.Paths[0])

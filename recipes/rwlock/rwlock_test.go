@@ -767,3 +767,19 @@ func TestDoAndRDo_WithoutTheLock_DoNotRunTheBody(t *testing.T) {
 		}
 	})
 }
+
+// The writer had been released, but its node could not be deleted. A reader with a context of that hold took its place,
+// ahead of the writers in the queue and with its token.
+func TestRLock_OfAReleasedWriter_Queues(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		mine := newLock(t, a)
+		writer := held(t, t.Context(), mine.Lock)
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		require.Error(t, writer.Release(t.Context()))
+		bubble.Start(t.Context(), newLock(t, b).Lock).Waits(t)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(writer.Context()), time.Second)
+		defer cancel()
+		_, err := mine.RLock(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}

@@ -33,7 +33,7 @@ func TestStart_LostMeanwhile_StartsNothing(t *testing.T) {
 	srv := zktest.Run(t)
 	client, err := conn.Dial(t.Context(), srv.Addr())
 	require.NoError(t, err)
-	defer client.Close() //nolint:errcheck // it never fails
+	defer client.Close()
 	m, err := mutex.New(client, "/l")
 	require.NoError(t, err)
 	grant, err := Single(m.Lock(t.Context()))
