@@ -39,6 +39,7 @@ func (b *bothContext) look() {
 	}
 }
 
+// Err reports a passed deadline as such. A context derived from this one reports a cancellation, with the same cause.
 func (b *bothContext) Err() error {
 	b.look()
 	err := b.Context.Err()

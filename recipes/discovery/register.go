@@ -293,7 +293,7 @@ func (r *Registration) Close(ctx context.Context) error {
 	case <-ctx.Done(): // it is about to end, and removes what it has created
 	}
 	r.mu.Lock()
-	members, vain := append(slices.Clone(r.before), r.member), slices.Clone(r.vain)
+	members, vain := append([]*group.Membership{r.member}, r.before...), slices.Clone(r.vain)
 	r.mu.Unlock()
 	var errs []error
 	for _, m := range members {

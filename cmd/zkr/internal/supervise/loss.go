@@ -113,14 +113,15 @@ func (s *supervision) why(to fields) fields {
 	return to
 }
 
-// tell publishes a new deadline to the guard, and if there is enough time left, to the program.
+// tell publishes a new deadline to the guard, and to the program unless that is to stop.
 func (s *supervision) tell(until time.Time, left verdict) {
 	if until.Equal(s.told) {
 		return
 	}
 	s.told = until
 	s.child.KillAt(s.lastMoment())
-	if left == goodTime && !s.end.Lost { // once asked to stop, the program must not see the lock as held again
+	// Once asked to stop, the program must not see the lock as held again.
+	if !s.end.Lost && (left == goodTime || s.options.OnLoss == "ignore") {
 		s.tellState(s.deadline.onBoot)
 	}
 }
