@@ -42,7 +42,7 @@ func TestInvoices_Stops(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				err := run(ctx, client, until)
-				require.ErrorIs(t, err, context.Canceled)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.NotErrorIs(t, err, zkrecipes.ErrLost)
 
 				err = run(t.Context(), client, func(ctx context.Context, token zkrecipes.Token) error {
