@@ -2,9 +2,9 @@ package lifetime
 
 import "time"
 
-// OnExpiring makes the session call f once, as soon as no more than lead remains until ValidUntil, even if that is
-// because the deadline moved back. A call may begin as the session ends; after that, and after stop, f is no longer
-// called, although a call may still be running.
+// OnExpiring makes the session call f once, as soon as no more than lead remains until ValidUntil, whether time has
+// passed or the deadline has moved back. A call may begin as the session ends; after that, and after stop, f is no
+// longer called, although a call may still be running.
 //
 // f is called on the heartbeat goroutine and must not block.
 func (l *Lifetime) OnExpiring(lead time.Duration, f func()) (stop func()) {

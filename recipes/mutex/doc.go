@@ -69,8 +69,9 @@
 //   - If the next waiter uses the same Mutex, a release hands the lock over to it immediately, without a round trip.
 //     Share one Mutex per path where you can: two of them exclude each other, but need as many round trips as two
 //     processes. After a hand-over, other clients see the previous hold's node at the head of the queue until the
-//     server deletes it. While a Hold.Txn is unanswered, a release hands nothing over, and the waiter waits for the
-//     deletion instead. This doesn't cover your own transactions that check the node, so write with Hold.Txn.
+//     server deletes it. While a Hold.Txn is unanswered, or if its outcome is unknown, a release hands nothing over,
+//     and the waiter waits for the deletion instead. This doesn't cover your own transactions that check the node, so
+//     write with Hold.Txn.
 //   - A critical section that ends immediately takes three requests, or two (create and delete) if the client has the
 //     lock to itself. For a longer hold, add the request that sets its watch.
 //   - The first Lock below an existing path takes three more requests, one of which creates the lock's path.

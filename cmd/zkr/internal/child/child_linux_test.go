@@ -274,7 +274,7 @@ func TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost(t *testing.T) {
 	stopped(t, h)
 	allEnd(t, tree)
 	require.NoError(t, h.Process.Signal(syscall.SIGCONT))
-	tells(t, h, said, "true 137")
+	requireSays(t, h, said, "true 137")
 }
 
 func TestStart_InheritsIgnoredSignals(t *testing.T) {
@@ -301,5 +301,5 @@ func TestGuard_KilledWhileItsHostIsStopped(t *testing.T) {
 	stopped(t, h)
 	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
 	allEnd(t, tree)
-	tells(t, h, said, "false 137")
+	requireSays(t, h, said, "false 137")
 }

@@ -473,8 +473,8 @@ func guardedHost(t *testing.T, scenario string) (h *exec.Cmd, tree []int, guard 
 	return h, tree, guard, said
 }
 
-// tells fails the test unless the host prints want once its command has ended. It waits for the host to exit.
-func tells(t *testing.T, h *exec.Cmd, said *bufio.Scanner, want string) {
+// requireSays fails the test unless the host prints want when its command has ended. It waits for the host to exit.
+func requireSays(t *testing.T, h *exec.Cmd, said *bufio.Scanner, want string) {
 	t.Helper()
 	require.True(t, said.Scan())
 	assert.Equal(t, want, said.Text())
@@ -507,7 +507,7 @@ func TestGuard_KillsTheTreeWhenItsHostIsKilled(t *testing.T) {
 func TestGuard_KillsTheTreeAtTheDeadline(t *testing.T) {
 	h, tree, _, said := guardedHost(t, "overdue")
 	allEnd(t, tree)
-	tells(t, h, said, "true 137")
+	requireSays(t, h, said, "true 137")
 }
 
 func TestGuard_KillsTheTreeOfAStoppedHost(t *testing.T) {
@@ -516,14 +516,14 @@ func TestGuard_KillsTheTreeOfAStoppedHost(t *testing.T) {
 	// On a busy machine the host may stop only after its deadline. A SIGCONT before that would have no effect.
 	stopped(t, h)
 	require.NoError(t, h.Process.Signal(syscall.SIGCONT))
-	tells(t, h, said, "true 137")
+	requireSays(t, h, said, "true 137")
 }
 
 func TestHost_KillsTheTreeWhenTheGuardIsKilled(t *testing.T) {
 	h, tree, guard, said := guardedHost(t, "unguarded")
 	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
 	allEnd(t, tree)
-	tells(t, h, said, "false 137")
+	requireSays(t, h, said, "false 137")
 }
 
 // runs reports whether a process exists and is not a zombie: process 1 of a container may not reap.

@@ -18,7 +18,7 @@ func (s *supervision) obeyLoss(now time.Time) {
 	err := s.grant.Err()
 	verdict := s.deadline.look(now, bootclock.Now(), until)
 	if err == nil {
-		s.tell(until, verdict)
+		s.publish(until, verdict)
 	}
 	switch {
 	case err != nil:
@@ -113,8 +113,8 @@ func (s *supervision) why(to fields) fields {
 	return to
 }
 
-// tell publishes a new deadline to the guard, and to the program unless that is to stop.
-func (s *supervision) tell(until time.Time, left verdict) {
+// publish passes a new deadline to the guard, and to the program unless it must stop.
+func (s *supervision) publish(until time.Time, left verdict) {
 	if until.Equal(s.told) {
 		return
 	}
