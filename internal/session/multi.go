@@ -64,15 +64,15 @@ func (s *Session) multiRequest(path string, absolute []any, done func(transactio
 }
 
 // culprit names the operation that made a multi fail: the first one with an error. of maps each response to its
-// operation. No operation is to blame for the end of the session, which a server that is just closing the session
-// reports for each of them.
+// operation. The end of the session is no operation's fault: err says why the session ended.
+//
+// Source: PrepRequestProcessor checks the session with each operation, and gives the first failure its own code.
 func culprit(ops []zkrecipes.Op, of []int, responses []zk.MultiResponse, err error) error {
-	for i, r := range responses {
-		if r.Error != nil && outcome.Of(r.Error) != outcome.Expired {
-			return failedOp(ops[of[i]], r.Error)
-		}
+	at := slices.IndexFunc(responses, func(r zk.MultiResponse) bool { return r.Error != nil })
+	if at < 0 || outcome.Of(responses[at].Error) == outcome.Expired {
+		return err
 	}
-	return err
+	return failedOp(ops[of[at]], responses[at].Error)
 }
 
 func failedOp(op zkrecipes.Op, err error) error {
