@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -115,5 +116,19 @@ func TestMulti_ExactMinusOne(t *testing.T) {
 	atVersion(t, -1, func(t *testing.T, srv *zktest.Server, c *conn.Client) {
 		_, err := c.Multi(t.Context(), exact(zkrecipes.KindCheck))
 		require.ErrorContains(t, err, "multi: check /a: the data version is -1")
+	})
+}
+
+// A server that was closing the session reported that for the first operation of a transaction, and an inconsistency for
+// the others. The error did not match the loss, so callers did not go on in the next session.
+func TestMulti_SessionEndsInAnOperation_IsALoss(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		noNode, expired := []byte{0xff, 0xff, 0xff, 0x9b}, []byte{0xff, 0xff, 0xff, 0x90}
+		c := trial.Dial(t, srv, trial.Through(srv, trial.Pipe{OnRead: func(frame []byte) {
+			copy(frame, bytes.ReplaceAll(frame, noNode, expired))
+		}}))
+		_, err := trial.Live(t, c).Multi(t.Context(), zkrecipes.OpCheck("/gone", 1), zkrecipes.OpCheck("/", 0))
+		require.ErrorIs(t, err, zkrecipes.ErrLost)
+		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 	})
 }
