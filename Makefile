@@ -106,8 +106,8 @@ proofs: ## check the models of the deadline, the queue, the writes and the shard
 	proofs/check.sh
 
 .PHONY: static
-static: ## typecheck, lint and proofs, with the lowest priority (needs spin and gcc)
-	nice -n 19 $(MAKE) --no-print-directory typecheck lint proofs
+static: ## typecheck, lint and proofs, with a lower priority (needs spin and gcc)
+	nice -n 5 $(MAKE) --no-print-directory typecheck lint proofs
 
 .PHONY: canaries
 canaries: ## break the code on purpose, and show which tests notice
