@@ -103,7 +103,7 @@
 //   - If the deadline passes, all of the session's holds end with a [*LostError], whereas waiters keep their places for
 //     as long as the session lives. An answer that was read before the deadline extends the holds even if it is
 //     processed only afterwards, except those that have ended in between: a query after the deadline ends the hold and
-//     the others on its contender, and the client's own clock ends all holds. An answer read later extends none.
+//     the others on its contender, and the session's timer ends all holds. An answer read later extends none.
 //   - When the session ends, so do its holds. Its waiters rejoin the queue at the back in the next session.
 //   - If a contender is deleted by hand, its holder loses the hold. A waiter rejoins the queue at the back: immediately
 //     if it is next in line, and otherwise at the latest when the waiter ahead of it leaves.

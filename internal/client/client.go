@@ -61,7 +61,7 @@ func newClient(ctx context.Context, config *Config) *Client {
 	config.Log = c.log.logger(config.Log)
 	c.hosts, c.ensemble = newHosts(config), session.NewEnsemble(&config.Config)
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
-	c.farewell, c.hurry = context.WithCancel(context.WithoutCancel(ctx))
+	c.patience, c.hurry = context.WithCancel(context.WithoutCancel(ctx))
 	return &Client{core: c, chroot: paths.Chroot(config.Chroot)}
 }
 
@@ -86,7 +86,7 @@ func (c *Client) Close() error {
 		c.gone.Store(true)
 		return nil
 	}
-	c.core.close(c.core.farewell)
+	c.core.close(c.core.patience)
 	return nil
 }
 

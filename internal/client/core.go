@@ -23,7 +23,7 @@ type core struct {
 	ctx  context.Context // ends with the client
 	stop context.CancelFunc
 	// Ends when the client being closed must not wait for the servers any more.
-	farewell context.Context
+	patience context.Context
 	hurry    context.CancelFunc
 	states   *stateLog
 	hosts    *hosts

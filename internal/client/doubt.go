@@ -53,8 +53,9 @@ func versioned(
 		default:
 			return stat, err
 		}
-		// If the write has reached the leader, the sync makes the read newer than it. If it has not, it is sent again, and
-		// the version lets only one of the copies succeed.
+		// The sync makes the read newer than a write that this leader has seen. If the read does not show the write, it is
+		// sent again. A copy that arrives late, or that only a newer leader knows, names the same version, so at most one of
+		// the copies succeeds.
 		if syncErr := c.Sync(ctx, path); syncErr != nil {
 			return stat, outcome.Undecided(err, syncErr)
 		}

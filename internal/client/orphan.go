@@ -36,7 +36,7 @@ func (c *core) noteOrphan(s *session.Session) {
 	case zkrecipes.LossRefused:
 		c.wg.Go(func() {
 			// Close may be called next, and waits for it.
-			ctx, cancel := context.WithTimeout(c.farewell, time.Second)
+			ctx, cancel := context.WithTimeout(c.patience, time.Second)
 			defer cancel()
 			c.closeOrphan(ctx, left)
 		})

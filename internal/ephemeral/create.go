@@ -115,7 +115,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 			}
 		case errors.Is(err, outcome.ErrNotDeleted):
 			return c.fail(ErrGone) // an earlier copy may have arrived late and deleted it
-		case errors.Is(err, zk.ErrNoNode) && !p.Given:
+		case errors.Is(err, zk.ErrNoNode) && !p.MustExist:
 			if err = remakes.Pause(ctx, err); err == nil {
 				var made []string
 				made, err = p.make(ctx, s)

@@ -27,8 +27,8 @@ type Node struct {
 	one      [1]string // memory for Paths
 	lateGUID string    // set if an earlier copy of its create may still arrive
 
-	once    sync.Once     // guards the removal
-	settled chan struct{} // closed when the removal is complete or refused, or the session has ended
+	once        sync.Once     // guards the removal
+	removalOver chan struct{} // closed when the removal is complete or refused, or the session has ended
 
 	mu      sync.Mutex
 	refusal error // why the server does not permit the removal; nil otherwise
@@ -44,7 +44,7 @@ type Observer interface {
 }
 
 func (p *Parent) newNode(s *session.Session, paths []string, zxid int64) *Node {
-	n := &Node{Parent: p, Session: s, Paths: paths, Czxid: zxid, settled: make(chan struct{})}
+	n := &Node{Parent: p, Session: s, Paths: paths, Czxid: zxid, removalOver: make(chan struct{})}
 	if len(paths) == 1 { // so that the slice paths doesn't stay in memory
 		n.one[0], n.Paths = paths[0], n.one[:]
 	}
@@ -103,7 +103,7 @@ func (n *Node) answered(err error) {
 		n.Observer.Deleted()
 	}
 	if isDone(err) == nil {
-		close(n.settled)
+		close(n.removalOver)
 	} else {
 		n.keepRemoving()
 	}
@@ -111,7 +111,7 @@ func (n *Node) answered(err error) {
 
 func (n *Node) keepRemoving() {
 	if !n.Session.Go(func(ctx context.Context) {
-		defer n.removed()
+		defer n.finishRemoval()
 		n.Parent.untilDone(ctx, func() error {
 			err := n.delete(ctx)
 			if errors.Is(err, zk.ErrNoAuth) {
@@ -124,7 +124,7 @@ func (n *Node) keepRemoving() {
 		}
 	}) {
 		// The client is closed, and its session with it.
-		close(n.settled)
+		close(n.removalOver)
 	}
 }
 
@@ -133,26 +133,26 @@ func (n *Node) refuse(why error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.refusal == nil {
-		close(n.settled)
+		close(n.removalOver)
 	}
 	n.refusal = why
 }
 
-// removed records that the removal is complete, or the session has ended, perhaps after a refusal.
-func (n *Node) removed() {
+// finishRemoval records that the removal is complete, or the session has ended, perhaps after a refusal.
+func (n *Node) finishRemoval() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.refusal == nil {
-		close(n.settled)
+		close(n.removalOver)
 	}
 	n.refusal = nil
 }
 
-// Removed records that a transaction has deleted the node.
-func (n *Node) Removed() {
+// DeletedInTxn records that a transaction has deleted the node.
+func (n *Node) DeletedInTxn() {
 	n.once.Do(func() {
 		if n.lateGUID == "" {
-			close(n.settled)
+			close(n.removalOver)
 		} else {
 			n.keepRemoving() // see sweep
 		}
@@ -167,10 +167,10 @@ func (n *Node) WaitRemoved(ctx context.Context) error {
 		return session.ErrNoContext
 	}
 	select {
-	case <-n.settled:
+	case <-n.removalOver:
 	case <-ctx.Done():
 		select {
-		case <-n.settled: // this counts even if ctx is done
+		case <-n.removalOver: // this counts even if ctx is done
 		default:
 			return session.CauseOf(ctx)
 		}

@@ -22,9 +22,9 @@ type Parent struct {
 	Client *client.Client
 	Path   string
 	// Whether a missing parent is created as a plain node rather than as a container.
-	Plain bool
-	Seed  []byte // the data of a plain parent when it is created
-	Given bool   // a missing parent is not created
+	Plain     bool
+	Seed      []byte // the data of a plain parent when it is created
+	MustExist bool   // a missing parent is not created
 	// The nodes below belong to the caller: they have this ACL, unless it is empty, and remain when the session ends if
 	// Lasting is set.
 	ACL     []zk.ACL

@@ -27,7 +27,7 @@ func CreateProtected(
 	if name == "" {
 		return "", &session.OpError{Op: "create", Path: path, Err: errors.New("the path must end in the name of a node")}
 	}
-	p := &Parent{Client: c, Path: path[:max(slash, 1)], Given: true, ACL: acl, Lasting: flags&zk.FlagEphemeral == 0}
+	p := &Parent{Client: c, Path: path[:max(slash, 1)], MustExist: true, ACL: acl, Lasting: flags&zk.FlagEphemeral == 0}
 	want := Spec{Kind: name, Data: data}
 	if flags&zk.FlagSequence == 0 {
 		want = Spec{Key: name, Data: data}

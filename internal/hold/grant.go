@@ -39,7 +39,7 @@ type Grant struct {
 	one      [1]*backing // the array of holds while there is one
 	ended    bool
 	detached bool                 // done is closed, or will be closed as soon as it is created
-	open     int32                // guarded transactions that are in flight, or may be because their outcome is unknown
+	openTxns int32                // guarded transactions that are in flight, or may be because their outcome is unknown
 	lost     *zkrecipes.LostError // why it ended; nil if it was released
 	revoked  chan struct{}        // nil until revocation is called
 	done     chan struct{}        // for the goroutines that watch the node, not Hold.Done; nil until over is called
@@ -67,9 +67,9 @@ type Turn struct {
 	Node   *ephemeral.Node
 	Token  zkrecipes.Token
 	Config recipe.Config
-	// Watch is the waiter's watch on the node, if it has one; the grant takes it over. Otherwise NextConnection fires
-	// on a connection newer than the one that showed the node. With neither, as in Queue.AcquireBy, the grant does not
-	// depend on whether the node still exists.
+	// Watch is the waiter's watch on the node, if it has one; the grant takes it over. Otherwise NextConnection fires on a
+	// connection newer than the one that showed the node. If both are nil, as in Queue.AcquireBy, nothing checks that the
+	// node still exists.
 	Watch, NextConnection *session.Watch
 	Place                 Place // nil if there is none to pass on
 }
@@ -140,7 +140,7 @@ func FromTurn(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, erro
 		g.watch(turn.Watch)
 		return h, nil
 	}
-	g.end(nil)
+	g.end(nil) // nobody has seen the hold
 	g.detach()
 	g.traceEnd()
 	switch {
@@ -258,8 +258,8 @@ func (g *Grant) end(why *zkrecipes.LostError) []*backing {
 	return slices.Clone(g.holds)
 }
 
-// detach stops what the session does for the grant: its watches, the callback, the retention. It is called, possibly
-// more than once, when the grant has ended or will hold nothing, and without holding mu.
+// detach stops what the session does for the grant: its watches, the callback, and its retention (see Lifetime.Retain).
+// It is called, possibly more than once, when the grant has ended or will hold nothing, and without holding mu.
 func (g *Grant) detach() {
 	g.detaching.Do(func() {
 		g.mu.Lock()
@@ -334,8 +334,8 @@ func (b *backing) Revoked() <-chan struct{} { return b.grant.revocation() }
 // Release is part of zkrecipes.Backing.
 func (b *backing) Release(ctx context.Context) error {
 	g, n := b.grant, b.grant.Node
-	held, passesOn, lost := b.leaveGrant()
-	if held {
+	othersHold, passesOn, lost := b.leaveGrant()
+	if othersHold {
 		return nil
 	}
 	if lost != nil {
@@ -384,7 +384,7 @@ func (g *Grant) logLoss(why *zkrecipes.LostError) {
 // hold. If not, it also reports whether the grant passes its place on, or else why it was lost, if it was: a grant that
 // was lost, or whose node guards something in flight, passes nothing on. All of this is one step, because a hold added
 // in between would be on a node that is being removed.
-func (b *backing) leaveGrant() (held, passesOn bool, lost *zkrecipes.LostError) {
+func (b *backing) leaveGrant() (othersHold, passesOn bool, lost *zkrecipes.LostError) {
 	g := b.grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -392,7 +392,7 @@ func (b *backing) leaveGrant() (held, passesOn bool, lost *zkrecipes.LostError) 
 	if len(g.holds) > 0 && !g.ended {
 		return true, false, nil
 	}
-	passesOn = !g.ended && g.open == 0
+	passesOn = !g.ended && g.openTxns == 0
 	g.ended = true
 	return false, passesOn, g.lost
 }
@@ -430,7 +430,7 @@ func (b *backing) beginTxn() error {
 	defer g.mu.Unlock()
 	switch {
 	case !g.ended:
-		g.open++
+		g.openTxns++
 		return nil
 	case g.lost == nil:
 		return zkrecipes.ErrReleased
@@ -446,7 +446,7 @@ func (b *backing) endTxn(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !errors.Is(err, zkrecipes.ErrUnknownOutcome) {
-		g.open--
+		g.openTxns--
 	}
 }
 

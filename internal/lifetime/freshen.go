@@ -57,7 +57,7 @@ func (l *Lifetime) ResumptionUnproven() bool {
 func (l *Lifetime) Hears() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Now().Before(l.upkeep.SilentUntil())
+	return time.Now().Before(l.upkeep.TimesOutAt())
 }
 
 // LookAgain returns how long Hears stays true unless a server answers. If Hears is already false, LookAgain returns a
@@ -65,7 +65,7 @@ func (l *Lifetime) Hears() bool {
 func (l *Lifetime) LookAgain() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if left := time.Until(l.upkeep.SilentUntil()); left > 0 {
+	if left := time.Until(l.upkeep.TimesOutAt()); left > 0 {
 		return left
 	}
 	return l.upkeep.Timeout() / 8

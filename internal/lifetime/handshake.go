@@ -102,7 +102,7 @@ func (l *Lifetime) takeTimeout(sent time.Time, timeout time.Duration) bool {
 	l.mu.Lock()
 	first := l.upkeep.Timeout() == 0
 	l.ensemble.granted.Store(int64(timeout))
-	now := time.Now()
+	now := time.Now() // later than the answer was read, which can only end a hold earlier
 	notices := l.collectIfDue(now)
 	least := l.upkeep.Least()
 	l.upkeep.Connected(sent, now, timeout)

@@ -151,7 +151,7 @@ func (l *Lifetime) Retain() (release func()) {
 func (l *Lifetime) BeginRetention() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.upkeep.Retain(time.Now()) {
+	if l.upkeep.BeginRetention(time.Now()) {
 		l.wakeHeartbeatBefore(l.upkeep.SyncDue())
 	}
 }

@@ -17,8 +17,9 @@
 //   - The end of the session, unless a server reports it earlier: T after the latest answered request was sent, or
 //     after part of a long reply arrived (liveness.Step.Silent).
 //
-// An event passes from link.Connection.read through linkOwner.Event to Listener.Event, which is onEvent of package
-// session, and fires a session.Watch.
+// Answers become proof and losses are delivered in loss.go, heartbeat.go does what is due, and expiring.go gives
+// warnings. An event passes from link.Connection.read through linkOwner.Event to Listener.Event, which is onEvent of
+// package session, and fires a session.Watch.
 package lifetime
 
 import (
@@ -149,15 +150,15 @@ func (l *Lifetime) Timeout() time.Duration {
 // ValidUntil returns the time up to which the session is proven to be alive: until then no server has removed its
 // ephemeral nodes. It advances while servers answer. It moves back while a server may be resuming the session with a
 // shorter timeout, and stays back if one has granted another timeout: from then on a shorter timeout is used instead,
-// and a longer one increases the margin. The documentation of package conn explains what it depends on and does not
-// cover.
+// and a longer one increases the margin. Once the session has ended, it is no later than the time of the loss. The
+// documentation of package conn explains what it depends on and does not cover.
 func (l *Lifetime) ValidUntil() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// The time of the loss counts only once all loss callbacks have returned: a caller that checks earlier would
 	// mistake it for a deadline that has passed.
 	until := l.upkeep.ValidUntil()
-	if l.ended() && l.lost.At.Before(until) {
+	if l.isOver() && l.lost.At.Before(until) {
 		return l.lost.At
 	}
 	return until

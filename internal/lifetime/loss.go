@@ -57,8 +57,8 @@ func (l *Lifetime) collectIfDue(now time.Time) lossNotices {
 	return l.collect(lost(zkrecipes.LossDeadline, until, why), func(*lossCallback) bool { return true })
 }
 
-// answered records an answer as proof. If the proof had run out when the answer was read, the holds end first.
-// Otherwise the answer extends those that neither the heartbeat nor a query has ended in between.
+// answered records an answer as proof. If the proof had run out when the whole frame had been read, the holds end
+// first. Otherwise the answer extends those that neither the heartbeat nor a query has ended in between.
 func (l *Lifetime) answered(sent, read time.Time, by liveness.Witness) {
 	l.mu.Lock()
 	notices := l.collectIfDue(read)
@@ -133,7 +133,7 @@ func (d lossNotices) deliver() {
 	}
 	l.mu.Lock()
 	l.delivering--
-	over, c, granted, up, last := l.ended(), l.connection, l.id != 0, l.isUp(), l.report(nil)
+	over, c, granted, up, last := l.isOver(), l.connection, l.id != 0, l.isUp(), l.report(nil)
 	l.mu.Unlock()
 	if !over {
 		return
@@ -168,6 +168,6 @@ func (l *Lifetime) closeOn(c *link.Connection, up bool) {
 	l.listener.Closing(ask, end)
 }
 
-// ended reports whether the session has ended and all callbacks have returned; no callback is added after that. The
+// isOver reports whether the session has ended and all callbacks have returned; no callback is added after that. The
 // caller holds mu.
-func (l *Lifetime) ended() bool { return l.lost != nil && l.delivering == 0 }
+func (l *Lifetime) isOver() bool { return l.lost != nil && l.delivering == 0 }

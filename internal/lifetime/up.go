@@ -39,9 +39,9 @@ func (l *Lifetime) connectionUp() {
 	if l.since.IsZero() {
 		l.since = time.Now()
 	}
-	// This happens with the lock held, here and in connectionDown, so that everyone learns of the two in order. A writer
-	// may already find that the connection is gone. A caller that finds a live session gets a watch or a feed only after
-	// this.
+	// This happens with the lock held, here and in connectionDown, so that everyone learns of the two in order. The
+	// goroutine that writes may already have failed the connection; Down then follows. A caller that finds a live session
+	// gets a watch or a feed only after this.
 	l.ensemble.accepted()
 	log := l.client.Up(l.report(nil))
 	l.listener.Up()

@@ -84,8 +84,8 @@ type Connection struct {
 	unanswered int // bytes of requests
 	pings      []time.Time
 	// When the latest ping, sync or write was sent that the server has accepted and answered.
-	served time.Time
-	pinger *time.Timer // nil until the connection is up
+	acceptedSent time.Time
+	pinger       *time.Timer // nil until the connection is up
 }
 
 // Dial opens a connection to a server, as part of an attempt that has begun at the given time. If the connection is not

@@ -152,8 +152,8 @@ func (c *Connection) take(xid, code int32) (r pending, err error) {
 		c.pending = c.pending[1:]
 		c.unanswered -= r.size
 	}
-	if wire.FromTree(code) && !wire.IsRead(r.op) && r.sent.After(c.served) {
-		c.served = r.sent
+	if wire.FromTree(code) && !wire.IsRead(r.op) && r.sent.After(c.acceptedSent) {
+		c.acceptedSent = r.sent
 	}
 	return r, nil
 }

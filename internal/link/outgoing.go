@@ -166,8 +166,8 @@ func (c *Connection) start() {
 	c.flush()
 }
 
-// keepAlive sends a ping when the latest answered sync or write is an interval old, until the connection is closed. A
-// client that keeps a hold proven therefore needs no pings.
+// keepAlive sends a ping when the latest answered ping, sync or write is an interval old, until the connection is
+// closed. A client that keeps a hold proven therefore needs no pings.
 //
 // Source: each request touches the session (ZooKeeper's ZooKeeperServer.submitRequestNow), and the Java client pings
 // only when it has sent nothing else (SendThread.run of ClientCnxn). Here only answered requests count, because a
@@ -182,7 +182,7 @@ func (c *Connection) keepAlive(interval time.Duration) {
 		if c.why != nil {
 			return
 		}
-		if left := interval - time.Since(c.served); left > 0 {
+		if left := interval - time.Since(c.acceptedSent); left > 0 {
 			c.pinger.Reset(left)
 			return
 		}

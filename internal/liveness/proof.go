@@ -22,8 +22,8 @@ import (
 // it reports that contact. But a request that the leader served proves that all contacts at least half a tick older
 // were reported, since report and request travel over the same connection, in order. Hence
 //
-//	served = when the latest request that the leader has served and answered was sent
-//	provenSent = the send time of the latest request whose answer had arrived by served - lag, from any server
+//	servedSent = when the latest sync or write that the leader has served and answered was sent, even if it refused it
+//	provenSent = the send time of the latest request whose answer had arrived by servedSent - lag, from any server
 //	valid until provenSent + T - margin
 //
 // T is the least timeout that was ever negotiated. The margin and the lag are those of the newest timeout, so a longer
@@ -35,7 +35,7 @@ import (
 // The connect answer for a new session proves that request, because a quorum has agreed to the session. The connect
 // answer for a resumed session does not. The leader touches the session when it grants it, but it may have been
 // replaced without knowing it. It then continues to answer for up to a tick and a half, while its successor counts from
-// its own start. A write that is answered afterwards shows that no successor had started when the session was touched.
+// its own start. A write that is applied afterwards shows that no successor had started when the session was touched.
 // So does a sync that is sent a lag later.
 //
 // A server that resumes a session may grant a different timeout, if it is configured differently. The leader applies
@@ -61,7 +61,7 @@ type Proof struct {
 
 	timeout time.Duration // negotiated with the latest connect request
 	least   time.Duration // T
-	lag     time.Duration // between the answer to a contact and served, for the contact to count
+	lag     time.Duration // between the answer to a contact and servedSent, for the contact to count
 	margin  time.Duration
 	beat    time.Duration // between two syncs that keep the proof fresh
 
@@ -70,10 +70,10 @@ type Proof struct {
 	unproven     []contact // answered requests not yet confirmed by a served one, by time of answer
 
 	// Resumptions, by the time each was sent. The bounds are times until which a server keeps the session alive.
-	resumeSent     time.Time // the latest
-	resumeAnswered time.Time // the latest that was answered
-	newestBound    time.Time // that of the latest; zero if it has been answered
-	earlierBound   time.Time // the earliest of those before it; zero if none is in doubt
+	resumeSent         time.Time // the latest
+	resumeAnsweredSent time.Time // the latest that was answered
+	newestBound        time.Time // that of the latest; zero if it has been answered
+	earlierBound       time.Time // the earliest of those before it; zero if none is in doubt
 }
 
 type contact struct{ sent, answered time.Time }
@@ -90,7 +90,7 @@ func (p *Proof) connected(sent, at time.Time, timeout, lag, margin time.Duration
 	if p.provenSent.IsZero() {
 		p.provenSent = sent
 	} else {
-		p.resumeAnswered = sent
+		p.resumeAnsweredSent = sent
 	}
 	p.newestBound = time.Time{}
 	p.Answered(sent, at, AnyServer)
@@ -114,7 +114,7 @@ func beat(least, lag time.Duration) time.Duration {
 //	0 s  a resumption is sent     newestBound  =  3.8 s
 //	1 s  its connection fails     nothing changes
 //	2 s  another is sent          earlierBound =  3.8 s, newestBound = 5.8 s
-//	2.1  that one is answered     newestBound  = none, resumeAnswered = 2 s: its own timeout is known
+//	2.1  that one is answered     newestBound  = none, resumeAnsweredSent = 2 s: its own timeout is known
 //	2.2  a barrier is sent        ValidUntil is still 3.8 s at most: the first resumption is in doubt
 //	2.3  the barrier is answered  provenSent = 2 s, which the barrier proves, so earlierBound = none
 func (p *Proof) Resuming(sent time.Time) {
@@ -153,8 +153,8 @@ func (p *Proof) Answered(sent, at time.Time, by Witness) {
 	if by >= Leader {
 		p.confirm(sent)
 	}
-	if by == Quorum && !sent.Before(p.resumeAnswered) {
-		p.provenSent = latest(p.provenSent, p.resumeAnswered)
+	if by == Quorum && !sent.Before(p.resumeAnsweredSent) {
+		p.provenSent = latest(p.provenSent, p.resumeAnsweredSent)
 	}
 	if !p.provenSent.Before(p.resumeSent) {
 		p.earlierBound = time.Time{}
@@ -172,10 +172,10 @@ func (p *Proof) Answered(sent, at time.Time, by Witness) {
 	p.unproven = append(slices.Delete(p.unproven, 0, old), contact{sent, at})
 }
 
-// confirm records that the leader has served a request sent at served. It forgets the contacts that this proves: a
+// confirm records that the leader has served a request sent at servedSent. It forgets the contacts that this proves: a
 // request served later proves only later ones.
-func (p *Proof) confirm(served time.Time) {
-	limit := served.Add(-p.lag)
+func (p *Proof) confirm(servedSent time.Time) {
+	limit := servedSent.Add(-p.lag)
 	n := 0
 	for n < len(p.unproven) && !p.unproven[n].answered.After(limit) {
 		p.provenSent = latest(p.provenSent, p.unproven[n].sent)
@@ -188,17 +188,17 @@ func (p *Proof) confirm(served time.Time) {
 // always is one.
 func (p *Proof) ripe() time.Time { return p.unproven[0].answered.Add(p.lag) }
 
-// ResumptionUnproven reports whether the latest connect answer is not proven yet. A write proves it immediately, a sync
-// one lag later.
-func (p *Proof) ResumptionUnproven() bool { return p.resumeAnswered.After(p.provenSent) }
+// ResumptionUnproven reports whether the latest connect answer is not proven yet. A write that is applied proves it
+// immediately, a sync one lag later.
+func (p *Proof) ResumptionUnproven() bool { return p.resumeAnsweredSent.After(p.provenSent) }
 
 // ValidUntil returns the time up to which the session is proven; zero before the first connect answer.
 func (p *Proof) ValidUntil() time.Time {
 	return soonest(p.provenSent.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))
 }
 
-// SilentUntil returns the time that is a whole timeout after the latest answered request was sent.
-func (p *Proof) SilentUntil() time.Time { return p.answeredSent.Add(p.timeout) }
+// TimesOutAt returns the time that is a whole timeout after the latest answered request was sent.
+func (p *Proof) TimesOutAt() time.Time { return p.answeredSent.Add(p.timeout) }
 
 // Lasts reports whether the proof lasts until a contact made now can be proven, and for spare beyond that.
 func (p *Proof) Lasts(now time.Time, spare time.Duration) bool {

@@ -137,7 +137,7 @@ func TestProof_Upkept_LeavesMoreThanHalfTheTimeout(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			u := New(Terms{})
 			u.connected(zero, zero, timeout, tt.lag, timeout/20)
-			u.Retain(zero)
+			u.BeginRetention(zero)
 			now, least, syncs := zero, timeout, 0
 			for now.Before(at(800)) {
 				if now.After(at(16)) {

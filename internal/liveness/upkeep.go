@@ -8,7 +8,7 @@ type Upkeep struct {
 	Proof
 	retained int // by holds, acquisitions and removals; while there is one, a sync is sent every beat
 	syncing  bool
-	lastSync time.Time
+	lastSync time.Time             // or the moment from which the next beat counts, if there was no need of a sync
 	warnings map[*Warning]struct{} // nil until there is one
 }
 
@@ -35,7 +35,7 @@ type Step struct {
 
 // Step returns what is due now. held means that there are holds, which end with the proof.
 func (u *Upkeep) Step(now time.Time, held bool, c Conn) Step {
-	step := Step{Silent: latest(u.SilentUntil(), c.Arrived.Add(u.timeout))}
+	step := Step{Silent: latest(u.TimesOutAt(), c.Arrived.Add(u.timeout))}
 	step.Next = step.Silent
 	if held {
 		step.Next = soonest(step.Next, u.ValidUntil())
@@ -82,9 +82,9 @@ func (u *Upkeep) HurrySync() { u.lastSync = time.Time{} }
 // SyncDone records that the latest sync was answered, or lost with its connection.
 func (u *Upkeep) SyncDone() { u.syncing = false }
 
-// Retain keeps the proof fresh until EndRetention. It reports whether the proof was not being kept fresh before. If the
-// proof lasts for now, the first sync is not urgent, so a short hold needs none.
-func (u *Upkeep) Retain(now time.Time) (first bool) {
+// BeginRetention keeps the proof fresh until EndRetention. It reports whether the proof was not being kept fresh
+// before. If the proof lasts for now, the first sync is not urgent, so a short hold needs none.
+func (u *Upkeep) BeginRetention(now time.Time) (first bool) {
 	u.retained++
 	if u.retained > 1 {
 		return false
@@ -95,7 +95,7 @@ func (u *Upkeep) Retain(now time.Time) (first bool) {
 	return true
 }
 
-// EndRetention ends one Retain.
+// EndRetention ends one retention.
 func (u *Upkeep) EndRetention() { u.retained-- }
 
 // ClaimSync reports whether the proof ends soon, so that a request must be sent to the leader now. That request counts

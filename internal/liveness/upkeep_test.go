@@ -107,12 +107,12 @@ func TestUpkeep_Sync_IsDueAgainWhenItIsDone(t *testing.T) {
 func TestUpkeep_Retain_FirstSyncHasTime(t *testing.T) {
 	for _, tt := range []struct{ now, last float64 }{{4.9, 4.9}, {5, 4}, {7, 4}} {
 		u := upkept()
-		require.True(t, u.Retain(at(tt.now)))
+		require.True(t, u.BeginRetention(at(tt.now)))
 		require.Equal(t, at(tt.last).Add(8*time.Second/11), u.SyncDue(), "retained at %v", tt.now)
-		require.False(t, u.Retain(at(tt.now)), "it is already")
+		require.False(t, u.BeginRetention(at(tt.now)), "it is already")
 		u.EndRetention()
 		u.EndRetention()
-		require.True(t, u.Retain(at(tt.now)))
+		require.True(t, u.BeginRetention(at(tt.now)))
 	}
 }
 

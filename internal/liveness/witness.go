@@ -10,7 +10,7 @@ const (
 	AnyServer Witness = iota
 	// Leader is the leader, or a server that believes it is the leader.
 	Leader
-	// Quorum has applied a write.
+	// Quorum has agreed to a write that was applied, or to a transaction, even to one that failed.
 	Quorum
 )
 

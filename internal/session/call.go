@@ -170,9 +170,9 @@ func Repeatable(err error) bool {
 // RetryPause is the pause before a request is sent again: to a server that sheds load, or while a connection is ending.
 const RetryPause = 10 * time.Millisecond
 
-// Farewell is how long a call that failed waits for its node to be removed if the next call would otherwise run into
+// RemovalWait is how long a call that failed waits for its node to be removed if the next call would otherwise run into
 // that node. While the client is connected, the removal takes a round trip or two.
-const Farewell = 100 * time.Millisecond
+const RemovalWait = 100 * time.Millisecond
 
 // Repeats paces the retries of one call. While the server answers that it sheds load, or that the request has timed
 // out, the pauses grow to about a second. After a lost connection the pause is RetryPause, since reconnecting takes its

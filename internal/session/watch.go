@@ -22,8 +22,8 @@ import (
 // sufficient.
 //
 // Watches are shared: a session has at most one for each path and kind, for any number of callers. It may therefore
-// also have fired for a change that the read already shows. A watch that nobody waits for is kept for the next caller,
-// and removed once all callers have dropped it.
+// also have fired for a change that the read already shows. A caller that stops waiting leaves the watch to the next
+// one. It is removed only when all its callers have called Unwatch.
 type Watch struct {
 	fired   chan struct{}
 	deleted bool // why it fired; set before fired is closed
@@ -127,7 +127,7 @@ type watches struct {
 	mu    sync.Mutex
 	byKey map[watchKey]*sharedWatch
 	feeds []*Feed
-	kept  map[string]time.Time // by absolute path: when KeepWatch was last called
+	kept  map[string]time.Time // by absolute path: when MayKeepWatch was last called
 	next  *Watch               // see NextConnection
 }
 
@@ -201,9 +201,9 @@ func (w *watches) lacks(path string) bool {
 // otherwise have a watch on each of them.
 const mostKept = 100
 
-// KeepWatch reports whether the caller may keep a watch on the data of path for its next call. If too many are kept,
+// MayKeepWatch reports whether the caller may keep a watch on the data of path for its next call. If too many are kept,
 // the one requested least recently is removed, but only if that was longer ago than the session timeout.
-func (s *Session) KeepWatch(path string) bool {
+func (s *Session) MayKeepWatch(path string) bool {
 	may, idle := s.watches.keep(s.Abs(path), s.ensemble.Timeout(), s.ensemble.removesWatches())
 	if idle != "" {
 		s.Go(func(context.Context) { s.removeAt(idle) }) // refused only if the session ends, and its watches with it
@@ -211,7 +211,7 @@ func (s *Session) KeepWatch(path string) bool {
 	return may
 }
 
-// keep is KeepWatch for an absolute path. It returns the path of the watch to remove, if any.
+// keep is MayKeepWatch for an absolute path. It returns the path of the watch to remove, if any.
 func (w *watches) keep(path string, timeout time.Duration, mayRemove bool) (may bool, idle string) {
 	now := time.Now()
 	w.mu.Lock()
@@ -379,7 +379,8 @@ func (s *Session) GetBothW(ctx context.Context, first, second string) (one, two 
 }
 
 // watched reads with a watch. Every read sets the watch on the server, which keeps one for each path and connection, so
-// a watch that the server has removed without an event is set again by the next caller.
+// a watch that the server has removed without an event is set again by the next caller. A read that waits for the
+// connection returns a watch that has fired, because the connection has come up since, so its caller reads once more.
 //
 // Source: ZooKeeper's WatchManager keeps a set of connections for each path. Since 3.8.4 and 3.9.2 (CVE-2024-23944) a
 // server removes a watch, and withholds the event, if the client may no longer read the node.

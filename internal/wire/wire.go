@@ -64,7 +64,7 @@ func FromTree(code int32) bool {
 	}
 }
 
-// IsRead reports whether a server answers requests with this opcode on its own.
+// IsRead reports whether requests with this opcode only read, so that a server answers them without its leader.
 func IsRead(op int32) bool {
 	switch op {
 	case OpExists, OpGetData, OpGetACL, OpChildren, OpSetWatches, OpRemoveWatches:

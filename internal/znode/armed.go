@@ -92,7 +92,8 @@ func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) o
 	ahead, only := rule(queue, predecessor)
 	afterWriter := queue[me].Kind == Write && queue[predecessor].Writes() // it may leave a reader at its place
 	o := obstacle{path: q.Child(queue[predecessor].Name), deletionSuffices: q.canArm && only && !afterWriter}
-	// With several kinds, a predecessor that was granted may have others ahead. A queue that is not armed has no places.
+	// With several kinds, a sibling that was granted may have had others ahead, so its release proves nothing unless it is
+	// the only obstacle. Without arming there are no places, and request returns nil.
 	if o.deletionSuffices || len(q.kinds) == 1 {
 		o.passedOn = w.shared.places.request(queue[predecessor].Name)
 		if seen := w.early; seen != nil && seen.path == o.path { // it may have left since then

@@ -29,9 +29,9 @@ import (
 //     the next holder sends could overtake it.
 //  6. If the deletion is refused, the next hold is valid nevertheless. Contenders behind it wait for the old node
 //     as well.
-//  7. A place may be passed on before the waiter looks (last), or while its list is in flight (earlyRead). The waiter
-//     takes it only if the list shows that contender, by its name: under a recreated parent, a contender of another
-//     client may have its number.
+//  7. A place may be passed on before the waiter looks (lastPassedOn), or while its list is in flight (earlyRead). The
+//     waiter takes it only if the list shows that contender, by its name: under a recreated parent, a contender of
+//     another client may have its number.
 //
 // Until the deletion is applied, other clients see the old node at the head.
 type places struct {
@@ -39,7 +39,7 @@ type places struct {
 	// By contender name: closed when its place is passed on; nil until a waiter requests it.
 	passedOn map[string]chan struct{}
 	// The latest contender to pass its place on before a waiter had requested its channel.
-	last Contender
+	lastPassedOn Contender
 
 	names map[string]string // contender names by number
 	// By the number that a waiter waits for: closed when there is a contender with that number.
@@ -110,7 +110,7 @@ func (p *places) passOn(c Contender, passedOn chan struct{}) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.last = c
+	p.lastPassedOn = c
 }
 
 // request returns the channel of a sibling, or nil for others and for one that left without passing its place on.
@@ -118,7 +118,7 @@ func (p *places) request(name string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	passedOn, ours := p.passedOn[name]
-	if !ours && name == p.last.Name {
+	if !ours && name == p.lastPassedOn.Name {
 		return alreadyPassedOn
 	}
 	if ours && passedOn == nil {
@@ -138,7 +138,7 @@ func (p *places) justAhead(ctx context.Context, c Contender, stop <-chan struct{
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.names[number] == "" && p.last.Key != number {
+	if p.names[number] == "" && p.lastPassedOn.Key != number {
 		added := p.added[number]
 		if added == nil {
 			added = make(chan struct{})
@@ -153,10 +153,10 @@ func (p *places) justAhead(ctx context.Context, c Contender, stop <-chan struct{
 		p.mu.Lock()
 		delete(p.added, number)
 	}
-	if name := p.names[number]; name != "" || p.last.Key != number {
+	if name := p.names[number]; name != "" || p.lastPassedOn.Key != number {
 		return name
 	}
-	return p.last.Name
+	return p.lastPassedOn.Name
 }
 
 // isPassedOn reports whether a place was passed on. It reports false for nil.

@@ -272,7 +272,7 @@ func (m *Semaphore) acquire(
 		return nil, w.gaveUp(err)
 	}
 	if enough {
-		door.node.Removed()
+		door.node.DeletedInTxn()
 	}
 	door.leaveInBackground()
 	return h, nil

@@ -88,7 +88,7 @@ func (s *shortcut) watchParent() {
 	if s.parentWatch != nil && s.parentWatch.HasFired() {
 		s.parentWatch = nil
 	}
-	if s.wanted && s.session.KeepWatch(s.path) && s.parentWatch == nil && !s.settingWatch {
+	if s.wanted && s.session.MayKeepWatch(s.path) && s.parentWatch == nil && !s.settingWatch {
 		s.settingWatch = s.session.Go(func(ctx context.Context) {
 			_, _, w, err := s.session.GetW(ctx, s.path)
 			s.mu.Lock()

@@ -19,15 +19,15 @@ import (
 // by a list (locate), the event of a deletion (armed.go), the release of a sibling (place.go), or the number of its
 // contender (shortcut.go).
 type Waiter struct {
-	queue   *Queue
-	ctx     context.Context //nolint:containedctx // a waiter lives as long as one call
-	session *session.Session
-	node    *ephemeral.Node
-	shared  *sharedQueue
-	place   *place
-	attempt *hold.Attempt
-	retains bool // whether it retains the session, which it does not while it waits
-	settled bool // the contender was granted, or is left to be removed in the background
+	queue     *Queue
+	ctx       context.Context //nolint:containedctx // a waiter lives as long as one call
+	session   *session.Session
+	node      *ephemeral.Node
+	shared    *sharedQueue
+	place     *place
+	attempt   *hold.Attempt
+	retains   bool // whether it retains the session, which it does not while it waits
+	handedOff bool // the contender was granted, or is being removed in the background
 
 	contenders []Contender // those of the node: one, or several leases
 	listing    *listing    // requested with the create, until it is used; may be nil
@@ -127,7 +127,7 @@ func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
 	}
 	h, err := hold.FromTurn(w.ctx, turn, w.attempt)
 	if err == nil {
-		w.settled = true
+		w.handedOff = true
 		w.endRetention() // the grant has its own retention
 	}
 	return h, err
@@ -137,7 +137,7 @@ func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
 // for the removal, so that nothing is left behind, unless ctx ends first or the removal is not permitted; in those
 // cases the removal continues in the background.
 func (w *Waiter) leaveUnlessGranted() {
-	if w.settled {
+	if w.handedOff {
 		return
 	}
 	w.node.Remove()
@@ -147,17 +147,17 @@ func (w *Waiter) leaveUnlessGranted() {
 
 // awaitRemoved waits for the removal even if ctx has ended, but only for a short time.
 func (w *Waiter) awaitRemoved() {
-	if w.settled {
+	if w.handedOff {
 		return
 	}
-	waiting, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), session.Farewell)
+	waiting, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), session.RemovalWait)
 	defer cancel()
 	_ = w.node.WaitRemoved(waiting) // not an error of the acquisition
 }
 
 // leaveInBackground removes a contender that the caller no longer needs, without waiting.
 func (w *Waiter) leaveInBackground() {
-	w.settled = true // the caller's deferred call does nothing
+	w.handedOff = true // the caller's deferred call does nothing
 	w.node.Remove()
 	w.endRetention()
 }
@@ -168,8 +168,8 @@ func (w *Waiter) list() *listing {
 	return w.shared.list()
 }
 
-// lookAnew is called before a listing is requested. The listing settles what a watch on the waiter's node has left
-// open.
+// lookAnew is called before a listing is requested. It drops a watch on the waiter's node that has fired without
+// reporting its deletion: the listing shows whether the node exists.
 func (w *Waiter) lookAnew() {
 	w.nextConnection = w.session.NextConnection()
 	if w.own.HasFired() && !w.own.SaysDeleted() {

@@ -14,7 +14,7 @@ func (e *engine) answered(r *request, a *session.Answer) {
 	switch {
 	case session.Repeatable(a.Err), errors.Is(a.Err, zkrecipes.ErrLost),
 		a.Err != nil && a.Zxid == 0 && !errors.Is(a.Err, zkrecipes.ErrTooLarge):
-		e.rest = e.rest || a.Zxid > 0 // the server asks to retry later
+		e.mustRest = e.mustRest || a.Zxid > 0 // the server asks to retry later
 		e.unanswered(r, a.Err)
 		return
 	case e.noteZxid(r, a.Zxid):
@@ -67,7 +67,7 @@ func (e *engine) noteZxid(r *request, zxid int64) (behind bool) {
 		})
 		return false
 	default:
-		e.behind, e.rest = true, true
+		e.behind, e.mustRest = true, true
 		return true
 	}
 }
@@ -100,7 +100,7 @@ func (e *engine) read(r *request, a *session.Answer) {
 			e.plan.markUnwatched(e.nodes.rootData(), e.zxid, in)
 		}
 	case a.Err != nil:
-		e.refused(p, a.Err, in)
+		e.unreadable(p, a.Err, in)
 	case r.kind == probing:
 		e.present = true
 		e.plan.markStale(p, in)
@@ -138,8 +138,9 @@ func (e *engine) listed(n *node, a *session.Answer, in parity) {
 	}
 }
 
-// refused handles a part that cannot be read. If this is the first thing known about a node, its list is tried as well.
-func (e *engine) refused(p part, err error, in parity) {
+// unreadable handles a part that cannot be read. If this is the first thing known about a node, its list is tried as
+// well.
+func (e *engine) unreadable(p part, err error, in parity) {
 	kids := part{p.node, list}
 	if e.nodes.fail(p, err) && p.of == data && e.nodes.follows(kids) {
 		e.plan.markStale(kids, in)

@@ -39,7 +39,7 @@ type engine struct {
 
 	inflight int
 	large    int  // bytes of recent large answers
-	rest     bool // a pause, see restTime
+	mustRest bool // a pause, see restTime
 	present  bool // the root exists, according to a request that should have set a watch on its creation
 }
 
@@ -116,8 +116,8 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 	c.mu.Unlock()
 	recheck := time.NewTicker(c.config.recheck)
 	defer recheck.Stop()
-	rest := time.NewTimer(restTime)
-	defer rest.Stop()
+	restOver := time.NewTimer(restTime)
+	defer restOver.Stop()
 	resting := true // until the timer fires
 	for {
 		news := f.Take()
@@ -135,15 +135,15 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 		case len(news) > 0:
 			continue
 		case rests && !resting: // however many events arrive in the meantime
-			rest.Reset(restTime)
+			restOver.Reset(restTime)
 			resting = true
 		}
 		select {
 		case <-f.Wake():
 		case <-c.poke:
-		case <-rest.C:
+		case <-restOver.C:
 			c.mu.Lock()
-			e.rest = false
+			e.mustRest = false
 			c.mu.Unlock()
 			resting = false
 		case <-recheck.C:
@@ -170,7 +170,7 @@ func (c *Cache) handle(news []session.News) (b *session.Batch, rests bool, err e
 	}
 	e.advance()
 	b = e.batch()
-	return b, e.rest, e.err
+	return b, e.mustRest, e.err
 }
 
 // sessionOver handles the last news of a session that has ended.
@@ -213,7 +213,7 @@ func (e *engine) hear(n session.News) {
 // names the transaction since which these may be missing, the server reports what has changed since, and only that is
 // read.
 func (e *engine) begin() {
-	e.connected, e.rest = true, false
+	e.connected, e.mustRest = true, false
 	e.epoch++
 	e.inflight = 0
 	e.waiters.retry()

@@ -62,7 +62,7 @@ func (s state) parity() parity { return parity(s & odd / odd) }
 type rewatch struct {
 	parts []part
 	since int64 // the server immediately reports what has changed after this transaction; see restart
-	late  bool  // since was moved back after the request was sent
+	moved bool  // since was moved back after the request was sent
 }
 
 func (pl *plan) pending() int { return pl.dirty[0] + pl.dirty[1] }
@@ -227,7 +227,7 @@ func (pl *plan) rewatched(r *rewatch, how state) {
 func (pl *plan) distrustInFlight(since int64) {
 	for r := range pl.rewatching {
 		if r.since > since {
-			r.since, r.late = since, true
+			r.since, r.moved = since, true
 		}
 	}
 }

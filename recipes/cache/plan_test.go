@@ -342,7 +342,7 @@ func (m *model) hear() {
 			how = stale
 		}
 		m.plan.rewatched(n.rewatch, how)
-	case n.rewatch.late:
+	case n.rewatch.moved:
 		m.plan.rewatched(n.rewatch, unwatched)
 	default:
 		m.plan.rewatched(n.rewatch, clean)

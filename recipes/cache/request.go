@@ -32,7 +32,7 @@ const inFlight = 4 << 20 // bytes of answers that may be in flight, roughly
 // batch returns the requests to send, within the window.
 func (e *engine) batch() *session.Batch {
 	b := e.feed.Batch()
-	if !e.connected || e.rest || e.err != nil {
+	if !e.connected || e.mustRest || e.err != nil {
 		return b
 	}
 	e.addSync(b)

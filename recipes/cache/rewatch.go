@@ -9,7 +9,8 @@ import (
 )
 
 // addRewatch sets watches without a read. This happens on each new connection; after the first read of a leaf, or of a
-// root that is missing; and, because a server may lose a watch silently, at each recheck and Sync.
+// root that is missing; and, because a server may lose a watch silently, at each recheck and Sync. A request names one
+// transaction for all its parts, the earliest since which any of them may lack its watch: see plan.restart.
 func (e *engine) addRewatch(b *session.Batch) bool {
 	w := watchList{room: e.feed.Room()}
 	rewatch := e.plan.rewatch(func(p part) bool {
@@ -53,7 +54,7 @@ func (e *engine) rewatched(r *request, a *session.Answer) {
 	case e.plan.support.has():
 		e.cache.client.Logger().Info("zookeeper: cache: the server supports restoring watches again", "path", e.nodes.path)
 	}
-	if r.rewatch.late {
+	if r.rewatch.moved {
 		e.plan.rewatched(r.rewatch, unwatched)
 	} else {
 		e.plan.rewatched(r.rewatch, clean)

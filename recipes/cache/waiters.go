@@ -42,7 +42,8 @@ func (ws *waiters) wakeAll(err error) {
 	*ws = nil
 }
 
-// ask returns those that want a sync, which is sent now. While one is in flight, all others share the next.
+// ask returns those that want a sync, which is sent now. While one is in flight, all others share the next. None is
+// sent during a verification: see engine.addSync.
 func (ws waiters) ask() (asking waiters) {
 	if slices.ContainsFunc(ws, func(w *waiter) bool { return w.asked && w.round == 0 }) {
 		return nil

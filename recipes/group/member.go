@@ -89,7 +89,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 		return nil, fmt.Errorf("group: %w", err)
 	}
 	if err := n.Ready(ctx); err != nil {
-		waiting, cancel := context.WithTimeout(ctx, session.Farewell)
+		waiting, cancel := context.WithTimeout(ctx, session.RemovalWait)
 		defer cancel()
 		_ = n.Close(waiting) // the removal continues after that
 		return nil, fmt.Errorf("group: %w", err)

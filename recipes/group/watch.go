@@ -268,7 +268,7 @@ func (w *watcher) next(t *told, now state) (View, bool) {
 	ready := connected && time.Until(now.due) <= 0 && (!now.putOff || now.late)
 	switch {
 	case !known && ready, known && view.Current && !t.current:
-		w.settledWith(now.newest)
+		w.yielded(now.newest)
 		*t = told{now.newest, view.Current}
 		return view, true
 	case t.current && (!known || !view.Current):
@@ -277,8 +277,8 @@ func (w *watcher) next(t *told, now state) (View, bool) {
 		view.Current = false
 		return view, true
 	case connected && known:
-		t.reading = now.newest    // it may be from a later connection
-		w.settledWith(now.newest) // the change has been undone
+		t.reading = now.newest // it may be from a later connection
+		w.yielded(now.newest)  // the change has been undone
 	}
 	return View{}, false
 }
@@ -291,20 +291,20 @@ func (t *told) isNew(now state) bool {
 // wait waits until there may be a view to yield.
 func (t *told) wait(ctx context.Context, now state) {
 	var down <-chan struct{}
-	var settled, look <-chan time.Time
+	var quiet, look <-chan time.Time
 	if now.newest != nil {
 		look = time.After(now.newest.age.LookAgain())
 		if t.current {
 			down = now.newest.age.Disconnected()
 		}
 		if wait := time.Until(now.due); wait > 0 && t.isNew(now) {
-			settled = time.After(wait)
+			quiet = time.After(wait)
 		}
 	}
 	select {
 	case <-now.changed:
 	case <-down:
-	case <-settled:
+	case <-quiet:
 	case <-look:
 	case <-ctx.Done():
 	}
@@ -319,8 +319,8 @@ func (w *watcher) due() time.Time {
 	return soonest
 }
 
-// settledWith records that a view is being yielded.
-func (w *watcher) settledWith(told *reading) {
+// yielded records that a view is being yielded.
+func (w *watcher) yielded(told *reading) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.first = time.Time{}

@@ -40,9 +40,9 @@ const rounds = 8
 // Errors: ErrDeleted, errOverwritten or errUnsettled, all of which are retried after a pause; *TakenError, with a
 // reading whose watch fires when the other node changes; the server's error.
 func (k *keeper) keep(ctx context.Context) (*session.Age, error) {
-	look := k.czxid != 0 || k.taken // if false, a create takes one round trip
+	readFirst := k.czxid != 0 || k.taken // if false, a create takes one round trip
 	for range rounds {
-		if !look {
+		if !readFirst {
 			if err := k.create(ctx, nil); err != nil {
 				return nil, err
 			}
@@ -60,12 +60,12 @@ func (k *keeper) keep(ctx context.Context) (*session.Age, error) {
 			k.czxid, k.taken = 0, err == nil
 			return r, &session.OpError{Op: "node", Path: k.path, Err: ErrDeleted}
 		case errors.Is(err, zk.ErrNoNode):
-			look, k.taken = false, false
+			readFirst, k.taken = false, false
 			continue
 		case err != nil:
 			return r, err
 		case !k.owns(stat):
-			look = true
+			readFirst = true
 			if err := k.meet(ctx, data, stat); err != nil {
 				return r, err
 			}
@@ -75,7 +75,7 @@ func (k *keeper) keep(ctx context.Context) (*session.Age, error) {
 			k.czxid = stat.Czxid
 			k.made()
 		}
-		look, k.taken = true, false
+		readFirst, k.taken = true, false
 		k.seen = State{Exists: true, Czxid: stat.Czxid, Session: stat.EphemeralOwner}
 		want, number := k.desired()
 		if bytes.Equal(data, want) && r.Current() {

@@ -33,7 +33,7 @@ type leader struct {
 
 	began   time.Time            // when the term began
 	came    time.Time            // when a member last joined, as far as this leader knows
-	settled time.Time            // when the members or the plan last changed
+	changed time.Time            // when the members or the plan last changed
 	wrote   time.Time            // when it wrote a plan; zero if there was news since
 	pending time.Time            // since when another plan would be better; zero if none would be
 	resumes time.Time            // when it may write again, after a plan that could not be written
@@ -118,7 +118,7 @@ func (l *leader) seeMembers(view group.View) {
 	before := l.members
 	isNone := func(m group.Member) bool { return m.Session == 0 } // a node without a session has no process behind it
 	view.Members = slices.DeleteFunc(view.Members, isNone)
-	l.members, l.settled, l.wrote = attendants(view), time.Now(), time.Time{}
+	l.members, l.changed, l.wrote = attendants(view), time.Now(), time.Time{}
 	for _, m := range l.members {
 		if before != nil && !slices.ContainsFunc(before, func(other attendant) bool { return other.id == m.id }) {
 			l.came = time.Now()
@@ -215,7 +215,7 @@ const breath = 100 * time.Millisecond
 
 // due returns the time at which to write a plan.
 func (l *leader) due(urgent bool) time.Time {
-	soonest, latest := l.settled.Add(l.quiet), l.pending.Add(l.most)
+	soonest, latest := l.changed.Add(l.quiet), l.pending.Add(l.most)
 	if latest.Before(soonest) {
 		soonest = latest
 	}
@@ -308,7 +308,7 @@ func (l *leader) write(ctx context.Context, next plan) error {
 	}
 	switch {
 	case err == nil:
-		l.settled, l.wrote, l.pending = time.Now(), time.Now(), time.Time{}
+		l.changed, l.wrote, l.pending = time.Now(), time.Now(), time.Time{}
 		moves := next.moves(l.last)
 		l.log.Info("shard: wrote a plan",
 			"path", l.path, "shards", len(l.shards), "members", len(l.members), "moves", moves)
