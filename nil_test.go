@@ -158,6 +158,12 @@ func TestNil_ChangesNothing(t *testing.T) {
 		require.ErrorContains(t, r.Update(none, discovery.Instance{Port: 2}), "nil")
 		require.ErrorContains(t, n.Set(none, []byte("after")), "nil")
 		require.ErrorContains(t, shards.Leave(none), "nil")
+		for _, err := range g.Watch(none) {
+			require.ErrorContains(t, err, "nil")
+		}
+		for _, err := range services.Watch(none, "s") {
+			require.ErrorContains(t, err, "nil")
+		}
 		time.Sleep(time.Minute)
 		require.Len(t, srv.History(), len(before))
 		stop()

@@ -260,3 +260,23 @@ func TestSASL_UnprovenServer_CallsWait(t *testing.T) {
 		require.ErrorContains(t, err, "did not prove")
 	})
 }
+
+// failing is a mechanism that fails before it sends anything.
+type failing struct{ sasl.Mechanism }
+
+func (failing) Start(context.Context, string) (sasl.Exchange, []byte, error) {
+	return nil, nil, zkrecipes.ErrAuthFailed
+}
+
+// No server has granted the session, so there is none to close: a request for session 0 would open another one.
+func TestSASL_FailsLocally_LeavesNoSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := secured(t)
+		m, err := sasl.Digest("bob", "secret")
+		require.NoError(t, err)
+		_, err = conn.Dial(t.Context(), srv.Addrs(), conn.WithDialer(srv.DialAs("a")), conn.WithSASL(failing{m}),
+			conn.WithLogger(slog.New(slog.DiscardHandler)))
+		require.ErrorIs(t, err, zkrecipes.ErrAuthFailed)
+		require.Empty(t, srv.History())
+	})
+}

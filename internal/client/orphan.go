@@ -27,6 +27,9 @@ type orphan struct {
 // is a server now, and there may be no next session.
 func (c *core) noteOrphan(s *session.Session) {
 	reason, id, password := s.Remains()
+	if id == 0 {
+		return // no server has granted the session
+	}
 	left := orphan{id, password}
 	switch reason {
 	case zkrecipes.LossDeadline:

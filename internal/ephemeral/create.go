@@ -108,6 +108,11 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 				return c.abandon(errors.Join(err, findErr))
 			case n == nil:
 				c.copies++
+				if errors.Is(err, zk.ErrNodeExists) { // someone else's: the path of a node without a number may be occupied
+					if err := repeats.Pause(ctx, err); err != nil {
+						return c.fail(err)
+					}
+				}
 			case len(n.Paths) == want.count():
 				return c.made(n)
 			default: // part of it has been deleted by hand, or two copies were applied

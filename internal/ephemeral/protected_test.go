@@ -179,3 +179,16 @@ func TestCreateProtected_Counts(t *testing.T) {
 		require.ErrorIs(t, err, zkrecipes.ErrSessionFull)
 	})
 }
+
+// A node of another client occupies the path, which only a forged GUID can achieve. The creates are not sent back to
+// back.
+func TestCreateProtected_PathIsOccupied(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, _ *session.Session) {
+		c := (*conn.Client)(p.Client)
+		require.NoError(t, c.CreateAll(t.Context(), path, nil))
+		sent := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: -1}, zktest.Fail(zktest.Code(-110)))
+		_, err := c.CreateProtected(trial.Within(t, time.Second), path+"/x-", nil, conn.Ephemeral)
+		require.Error(t, err)
+		require.Less(t, sent.Hits(), 110)
+	})
+}

@@ -379,10 +379,14 @@ func (c *Cache) await(ctx context.Context, op string, w *waiter) error {
 	select {
 	case <-w.done:
 	case <-ctx.Done():
-		c.mu.Lock()
-		e.waiters.leave(w)
-		c.mu.Unlock()
-		return fmt.Errorf("%s cache %s: %w", op, c.Path(), c.client.Explain(context.Cause(ctx)))
+		select {
+		case <-w.done: // this counts even if ctx is done
+		default:
+			c.mu.Lock()
+			e.waiters.leave(w)
+			c.mu.Unlock()
+			return fmt.Errorf("%s cache %s: %w", op, c.Path(), c.client.Explain(context.Cause(ctx)))
+		}
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()

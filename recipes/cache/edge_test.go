@@ -1,6 +1,7 @@
 package cache_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,5 +81,22 @@ func TestTree_ListThatCouldNotBeRead_IsReadWithTheData(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, truth(srv), content(c))
 		require.Zero(t, c.View().Failed)
+	})
+}
+
+// What the caller waits for has happened, so it counts even if ctx is done.
+func TestReady_CompleteAndContextDone(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		c, err := cache.Tree(bubble.Dial(t, srv, "w"), root)
+		require.NoError(t, err)
+		require.NoError(t, c.Ready(t.Context()))
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 100 {
+			require.NoError(t, c.Ready(done))
+		}
+		require.ErrorIs(t, c.Sync(done), context.Canceled)
+		require.NoError(t, c.Close(t.Context()))
 	})
 }

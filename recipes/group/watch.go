@@ -54,6 +54,10 @@ func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, 
 			yield(View{}, fmt.Errorf("group: %w", err))
 			return
 		}
+		if ctx == nil {
+			yield(View{}, fmt.Errorf("group: watch: %w", session.ErrNoContext))
+			return
+		}
 		following, cancel := context.WithCancel(ctx)
 		done := make(chan struct{})
 		if !g.client.Go(func(client context.Context) {
