@@ -24,7 +24,7 @@ var canaries = []canary{
 	}}},
 	// C2 The proof of liveness.
 	{"proof: the newest sync proves itself, without the lag of the report", clientTests, []edit{{
-		"internal/liveness", "Proof.confirm", "limit := served.Add(-p.lag)", "limit := served",
+		"internal/liveness", "Proof.confirm", "limit := servedSent.Add(-p.lag)", "limit := servedSent",
 	}}},
 	{"proof: a deadline from the last answer of any kind", clientTests, []edit{{
 		"internal/liveness", "Proof.ValidUntil",
@@ -32,7 +32,7 @@ var canaries = []canary{
 		"return p.answeredSent.Add(p.timeout)",
 	}}},
 	{"proof: the resumption of a session proves it", clientTests, []edit{{
-		"internal/liveness", "Proof.connected", "p.resumeAnswered = sent", "p.provenSent = sent",
+		"internal/liveness", "Proof.connected", "p.resumeAnsweredSent = sent", "p.provenSent = sent",
 	}}},
 	{"proof: answers of a replaced leader count", clientTests, []edit{{
 		"internal/liveness", "Terms.lag", "return max(t.Tick/2, min(t.Tick*3/2, timeout/4))", "return t.Tick / 2",
@@ -127,7 +127,7 @@ var canaries = []canary{
 	}}},
 	// C5 Place: handed over by a release.
 	{"place: a place handed over by another contender is used", queueTests, []edit{{
-		"internal/znode", "places.request", "!ours && name == p.last.Name", "!ours && p.last.Name != \"\"",
+		"internal/znode", "places.request", "!ours && name == p.lastPassedOn.Name", "!ours && p.lastPassedOn.Name != \"\"",
 	}}},
 	// C5 Shortcut: granted by a number.
 	{"shortcut: any number counts as the expected one", queueTests, []edit{{
