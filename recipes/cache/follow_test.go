@@ -928,6 +928,30 @@ func TestTyped_DecodesOnceAndKeepsErrorsApart(t *testing.T) {
 	})
 }
 
+// The servers create nodes of their own without a transaction, so their zxids are 0.
+func TestTyped_NodeOfTheServers_IsDecoded(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		const config = "/zookeeper/config"
+		c, err := cache.Node(bubble.Dial(t, srv, "w"), config)
+		require.NoError(t, err)
+		ready(t, c)
+		calls := 0
+		typed, err := cache.As(c, func(e cache.Entry) (string, error) {
+			calls++
+			return string(e.Data), nil
+		})
+		require.NoError(t, err)
+		for range 3 {
+			e, ok := typed.Get(config)
+			require.True(t, ok)
+			require.NoError(t, e.Err)
+			require.Zero(t, e.Mzxid)
+			require.Contains(t, e.Value, "server.1=")
+		}
+		require.Equal(t, 1, calls)
+	}, zktest.WithFronts(3))
+}
+
 // A server that sheds load gets a pause before each request.
 func TestNode_Throttled_IsAskedWithPauses(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {

@@ -60,13 +60,13 @@ func (t *Typed[T]) List(path string) []TypedEntry[T] {
 // replaced is decoded on each call.
 func (t *Typed[T]) Decode(e Entry) TypedEntry[T] {
 	typed := TypedEntry[T]{Entry: e}
-	if e.Mzxid == 0 {
-		return typed // it was never read
+	if e.Mzxid == 0 && e.Data == nil {
+		return typed // it was never read; a node that the servers made without a transaction has data, even if empty
 	}
 	t.mu.Lock()
-	known := t.decoded[e.Path]
+	known, ok := t.decoded[e.Path]
 	t.mu.Unlock()
-	if known.Mzxid == e.Mzxid && known.Czxid == e.Czxid {
+	if ok && known.Mzxid == e.Mzxid && known.Czxid == e.Czxid {
 		typed.Value = known.Value
 		if e.Err == nil {
 			typed.Err = known.Err
