@@ -2,6 +2,8 @@ package cache_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,5 +100,27 @@ func TestReady_CompleteAndContextDone(t *testing.T) {
 		}
 		require.ErrorIs(t, c.Sync(done), context.Canceled)
 		require.NoError(t, c.Close(t.Context()))
+	})
+}
+
+// While a tree is loaded, an answer may always have arrived before the cache has handled the previous one.
+func TestClose_DuringALoad_ReturnsWithItsContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		for i := range 500 {
+			create(t, srv, fmt.Sprintf("/app/n%d", i), fmt.Sprintf("/app/n%d/x", i))
+		}
+		srv.Intercept(zktest.Match{From: watcher, Times: -1}, zktest.Delay(time.Millisecond/2))
+		busy := func(path string) cache.Scope {
+			if strings.HasSuffix(path, "/x") {
+				time.Sleep(time.Millisecond)
+			}
+			return cache.Whole
+		}
+		c := open(t, srv, cache.Tree, cache.WithWindow(2), cache.WithFilter(busy))
+		time.Sleep(400 * time.Millisecond) // half of the lists are read
+		began := time.Now()
+		require.ErrorIs(t, c.Close(within(t, 10*time.Millisecond)), context.DeadlineExceeded)
+		require.Less(t, time.Since(began), 50*time.Millisecond)
 	})
 }

@@ -132,7 +132,7 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 		case err != nil:
 			c.end(err)
 			return true
-		case len(news) > 0:
+		case len(news) > 0 && ctx.Err() == nil: // news may never cease, but the caller of Close does not wait for that
 			continue
 		case rests && !resting: // however many events arrive in the meantime
 			restOver.Reset(restTime)
