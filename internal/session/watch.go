@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -118,7 +117,7 @@ type watchKey struct {
 type sharedWatch struct {
 	Watch
 	pending int  // callers whose read is under way and may set it
-	set     bool // whether a read has set it
+	set     bool // whether the server has a watch on the path: a read has set this one, or see leave
 	users   int  // callers whose read has set it, and that have not dropped it
 }
 
@@ -182,19 +181,27 @@ func (w *watches) removeUnused(a *sharedWatch) (remove bool) {
 		return false
 	}
 	w.fireOne(a.key, a, false)
-	return a.set && !w.covers(a.key.path)
+	return a.set && w.leave(a.key.path)
 }
 
-// covers reports whether there is a watch of any kind on an absolute path. The caller holds mu.
-func (w *watches) covers(path string) bool {
-	return slices.ContainsFunc(keysOf(path), func(key watchKey) bool { return w.byKey[key] != nil })
+// leave records that no caller needs a watch that the server has on an absolute path. It reports whether to remove the
+// watch: if the session has others there, of any kind, it goes with the last of them, even if no read sets that one.
+// The caller holds mu.
+func (w *watches) leave(path string) (remove bool) {
+	remove = true
+	for _, key := range keysOf(path) {
+		if other := w.byKey[key]; other != nil {
+			other.set, remove = true, false
+		}
+	}
+	return remove
 }
 
-// lacks reports whether an absolute path has no watch of any kind.
-func (w *watches) lacks(path string) bool {
+// giveUp is leave for a watch that the server has set for a caller that has given up.
+func (w *watches) giveUp(path string) (remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.covers(path)
+	return w.leave(path)
 }
 
 // mostKept is how many watches a session keeps on the server for future calls. A session that has used many paths would
@@ -410,7 +417,7 @@ func unshare[T any](s *Session, a *sharedWatch, c *call[T], err error) {
 	path := a.key.path
 	remove := func() {
 		// A reply that is too large has set the watch, too.
-		if (c.err == nil || errors.Is(c.err, zkrecipes.ErrTooLarge)) && s.watches.lacks(path) {
+		if (c.err == nil || errors.Is(c.err, zkrecipes.ErrTooLarge)) && s.watches.giveUp(path) {
 			s.removeAt(path)
 		}
 	}

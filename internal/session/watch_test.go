@@ -441,6 +441,46 @@ func TestUnwatch_WhileAnotherCallerFails(t *testing.T) {
 	})
 }
 
+// The last caller drops a watch, or gives up on one, while a call for a watch of another kind on the path is about to
+// fail.
+func TestUnwatch_WhileACallOfAnotherKindFails(t *testing.T) {
+	for name, leave := range map[string]func(t *testing.T, srv *zktest.Server, s *session.Session) (drop func()){
+		"dropped": func(t *testing.T, _ *zktest.Server, s *session.Session) func() {
+			t.Helper()
+			_, _, w, err := s.ExistsW(t.Context(), "/missing")
+			require.NoError(t, err)
+			return func() { s.Unwatch(w) }
+		},
+		"given up": func(t *testing.T, srv *zktest.Server, s *session.Session) func() {
+			t.Helper()
+			srv.Stall(trial.Ours, zktest.FromServer)
+			_, _, _, err := s.ExistsW(trial.Within(t, time.Millisecond), "/missing")
+			require.Error(t, err)
+			return func() { srv.Heal(trial.Ours) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				s := trial.Live(t, trial.Dial(t, srv))
+				answered, failed := make(chan struct{}), make(chan error)
+				srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.HoldReplyUntil(answered))
+				drop := leave(t, srv, s)
+				go func() {
+					_, _, _, err := s.GetW(t.Context(), "/missing")
+					failed <- err
+				}()
+				synctest.Wait()
+				drop()
+				synctest.Wait()
+				close(answered)
+				require.ErrorIs(t, <-failed, zk.ErrNoNode)
+				require.Zero(t, trial.Watches(srv))
+				require.Zero(t, s.WatchesKept())
+			})
+		})
+	}
+}
+
 // TestUnwatch: the watch stays on the server as long as one caller wants it, or one of another kind, or a feed.
 func TestUnwatch(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
