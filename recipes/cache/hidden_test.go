@@ -115,6 +115,29 @@ func TestSync_ReadsAgainWhatMayBeReadNow(t *testing.T) {
 	})
 }
 
+// The server does not report the creation of a root that may not be read.
+func TestSync_RootIsCreatedClosed_SaysSo(t *testing.T) {
+	for _, release := range []zktest.Release{"3.9.5", "3.9.6"} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			c := ready(t, open(t, srv, cache.Tree))
+			o := newOwner(t, srv)
+			_, err := o.conn.Create(root, nil, 0, zk.DigestACL(zk.PermAll, "u", "p"))
+			require.NoError(t, err)
+			require.ErrorIs(t, c.Sync(within(t, time.Second)), zk.ErrNoAuth, release)
+			require.True(t, c.View().Exists)
+			o.open(root)
+			require.NoError(t, c.Sync(within(t, time.Second)))
+			require.Equal(t, truth(srv), content(c))
+			require.NoError(t, srv.Delete(root))
+			require.NoError(t, c.Sync(within(t, time.Second)))
+			require.False(t, c.View().Exists)
+			create(t, srv, root)
+			synctest.Wait()
+			require.Equal(t, truth(srv), content(c), "the watch is set again")
+		}, zktest.WithRelease(release))
+	}
+}
+
 // misled returns a cache that has missed what was written while a node was closed, and that knows of a later
 // transaction.
 func misled(t *testing.T, srv *zktest.Server) *cache.Cache {

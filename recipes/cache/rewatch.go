@@ -95,14 +95,17 @@ func (e *engine) recheck() {
 // of the sync.
 //
 // Source: since 3.8.4 and 3.9.2 (CVE-2024-23944), a server removes a watch and withholds its event if the client may
-// not read the node at that moment. DataTree.setWatches checks no ACL.
+// not read the node at that moment. Since 3.8.7 and 3.9.6, DataTree.setWatches withholds it as well.
 func (e *engine) verify() {
 	since, next := e.rounds.verified, e.rounds.next()
 	e.rounds.verify(e.zxid)
 	e.plan.distrustInFlight(since)
 	e.nodes.root.allParts(func(p part) {
-		switch {
-		case *p.state()&(stale|asked) != 0:
+		switch s := *p.state(); {
+		case s&stale != 0:
+		case p == e.nodes.rootData() && !p.node.known: // it may exist by now, but only a read says so if it is closed
+			e.plan.markStale(p, next)
+		case s&asked != 0:
 		case e.nodes.hasFailed(p):
 			e.plan.markStale(p, next)
 		case e.nodes.watched(p):
