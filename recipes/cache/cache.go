@@ -348,9 +348,9 @@ func (c *Cache) Ready(ctx context.Context) error {
 
 // Sync blocks until the cache has everything that was committed before the call. Use it to see your own writes, or
 // after acquiring a lock. Sync also retries nodes that could not be read, and finds what was written while they were
-// unreadable. If a node still cannot be read, its Entry.Err is set, but Sync fails only if that node is the root; see
-// View.Failed. If ZooKeeper's leader has just been replaced, the old one may still answer for up to 1.5 ticks, without
-// having seen the latest transactions.
+// unreadable, with the exception that the package documentation describes. If a node still cannot be read, its
+// Entry.Err is set, but Sync fails only if that node is the root; see View.Failed. If ZooKeeper's leader has just been
+// replaced, the old one may still answer for up to 1.5 ticks, without having seen the latest transactions.
 //
 // Sync takes a sync, one request for every few thousand nodes, and a read of each node that has changed since the
 // previous Sync or recheck. Concurrent calls share these requests. A call made during a recheck or an earlier Sync

@@ -53,6 +53,9 @@
 // then, the cache counts as current even though it has the old data. If the node is still unreadable and was not
 // written to, the cache keeps the data it read before.
 //
+// From ZooKeeper 3.8.7 and 3.9.6 on, servers also withhold it from a Sync, a recheck or a reconnect during that time.
+// If there was one, the cache keeps the old data until the node changes again.
+//
 // # What is not guaranteed
 //
 // A cache is not transactional: if two nodes are changed in one transaction, the cache may show one change before the
