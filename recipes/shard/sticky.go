@@ -70,8 +70,9 @@ type seat struct {
 	Candidate
 	refuses      map[string]bool
 	pinned, kept []string
-	quota        int // its share, rounded down
-	rest         int // what rounding cuts off, as a multiple of one share of the weights
+	givable      map[*seat]int // another member may have none of what is kept from this index on
+	quota        int           // its share, rounded down
+	rest         int           // what rounding cuts off, as a multiple of one share of the weights
 }
 
 func (s *seat) load() int { return len(s.pinned) + len(s.kept) }
@@ -118,7 +119,7 @@ func newDivision(now Situation) *division {
 	d := &division{refusals: map[string]int{}}
 	byID := make(map[string]*seat, len(now.Members))
 	for _, c := range now.Members {
-		s := &seat{Candidate: c, refuses: make(map[string]bool, len(c.Refuses))}
+		s := &seat{Candidate: c, refuses: make(map[string]bool, len(c.Refuses)), givable: map[*seat]int{}}
 		for _, shard := range c.Refuses {
 			if !s.refuses[shard] {
 				d.refusals[shard]++
@@ -227,18 +228,20 @@ func (d *division) relieve(from *seat) bool {
 	}
 	var best *seat
 	hops := map[*seat]hop{from: {}}
-	for queue := []*seat{from}; len(queue) > 0; queue = queue[1:] {
+	for queue := []*seat{from}; len(queue) > 0 && len(hops) < len(d.seats); queue = queue[1:] {
 		giver := queue[0]
-		for i := len(giver.kept) - 1; i >= 0 && len(hops) < len(d.seats); i-- {
-			for _, s := range d.seats {
-				if _, seen := hops[s]; seen || !d.allows(s, giver.kept[i]) {
-					continue
-				}
-				hops[s] = hop{giver, i}
-				queue = append(queue, s)
-				if s.cheaper(best) {
-					best = s
-				}
+		for _, s := range d.seats {
+			if _, seen := hops[s]; seen {
+				continue
+			}
+			i := d.lastFor(s, giver)
+			if i < 0 {
+				continue
+			}
+			hops[s] = hop{giver, i}
+			queue = append(queue, s)
+			if s.cheaper(best) {
+				best = s
 			}
 		}
 	}
@@ -247,8 +250,38 @@ func (d *division) relieve(from *seat) bool {
 	}
 	for to := best; to != from; to = hops[to].giver {
 		h := hops[to]
-		to.kept = append(to.kept, h.giver.kept[h.shard])
-		h.giver.kept = slices.Delete(h.giver.kept, h.shard, h.shard+1)
+		d.move(h.giver, h.shard, to)
 	}
 	return true
+}
+
+// lastFor returns the index of the last shard that the giver keeps and s may have, or -1 if there is none. It passes
+// over what s refuses only once for many calls, because s may refuse thousands of shards, and each of them may move.
+func (d *division) lastFor(s, giver *seat) int {
+	n, known := giver.givable[s]
+	if !known {
+		n = len(giver.kept)
+	}
+	for n > 0 && !d.allows(s, giver.kept[n-1]) {
+		n--
+	}
+	giver.givable[s] = n
+	return n - 1
+}
+
+// move gives the shard at index i of what the giver keeps to another member.
+func (d *division) move(giver *seat, i int, to *seat) {
+	shard := giver.kept[i]
+	giver.kept = slices.Delete(giver.kept, i, i+1)
+	for s, n := range giver.givable {
+		if n > i {
+			giver.givable[s] = n - 1
+		}
+	}
+	to.kept = append(to.kept, shard)
+	for s := range to.givable {
+		if d.allows(s, shard) {
+			to.givable[s] = len(to.kept)
+		}
+	}
 }

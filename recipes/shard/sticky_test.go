@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -207,6 +208,31 @@ func TestSticky_Moves(t *testing.T) {
 				require.Equal(t, now.Owners, Sticky(now), "seed %d, step %d: nothing has changed", seed, step)
 			}
 		}
+	}
+}
+
+// A leader that computes for minutes repairs nothing. A member that refuses thousands of shards must not make each
+// shard that moves as expensive as a plan.
+func TestSticky_ManyRefusals(t *testing.T) {
+	now := Situation{Shards: numbered("s", 30_000), Owners: map[string]string{}}
+	for i, shard := range now.Shards {
+		now.Owners[shard] = fmt.Sprint("m", i%5)
+	}
+	now.Members = candidates("m0", "m1", "m2", "m3", "m4", "sick", "new")
+	for name, refused := range map[string][]string{
+		"all": now.Shards, "half of them": now.Shards[len(now.Shards)/2:],
+	} {
+		t.Run(name, func(t *testing.T) {
+			now.Members[5].Refuses = refused
+			began := time.Now()
+			n := loads(Sticky(now))
+			require.Less(t, time.Since(began), 5*time.Second)
+			sharing := 7
+			if len(refused) == len(now.Shards) {
+				sharing = 6
+			}
+			require.GreaterOrEqual(t, n["new"], len(now.Shards)/sharing)
+		})
 	}
 }
 
