@@ -336,6 +336,34 @@ func TestInstance_IsACopy(t *testing.T) {
 	})
 }
 
+// What Instance returns can be disabled and enabled again. Its metadata still has the status of before.
+func TestUpdate_DisabledAndBack(t *testing.T) {
+	for name, of := range map[string]struct {
+		codec discovery.Codec
+		first discovery.Instance
+	}{
+		"spring":  {discovery.Spring(), orders("1", 1)},
+		"dubbo":   {discovery.Dubbo(), discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 20880}},
+		"finagle": {discovery.Finagle(), orders("0000000001", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(of.codec))
+				r := register(t, d, of.first)
+				for _, disabled := range []bool{true, false, true} {
+					i := r.Instance()
+					i.Disabled = disabled
+					require.NoError(t, r.Update(t.Context(), i))
+					view, err := d.Instances(t.Context(), of.first.Service)
+					require.NoError(t, err)
+					require.Len(t, view.Entries, 1)
+					require.Equal(t, disabled, view.Entries[0].Disabled)
+				}
+			})
+		})
+	}
+}
+
 // If the payload contradicts Disabled, Register fails rather than registering an enabled instance.
 func TestUpdate_PayloadSaysOtherwise(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {

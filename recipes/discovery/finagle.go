@@ -17,13 +17,17 @@ import (
 // their number, even in the next session. Metadata has "shard", and also "status" if that is not ALIVE. The payload
 // holds the additionalEndpoints, and Disabled means that the status is not ALIVE. Other fields are not supported, and
 // nodes that are not members, such as vectors, are not shown.
+//
+// If you set Disabled and the status is ALIVE, the status becomes STOPPING; if you do not set it, the status becomes
+// ALIVE.
 func Finagle() Codec { return finagle{} }
 
 type finagle struct{ plain }
 
 const (
-	member = "member_"
-	alive  = "ALIVE"
+	member   = "member_"
+	alive    = "ALIVE"
+	stopping = "STOPPING"
 )
 
 // endpoint and serverset have their fields in the order of Finagle's JSON.
@@ -85,9 +89,6 @@ func (finagle) Encode(i Instance) (Node, error) {
 		ServiceEndpoint: &endpoint{i.Address, i.Port}, AdditionalEndpoints: json.RawMessage("{}"),
 		Status: alive,
 	}
-	if i.Disabled {
-		s.Status = "STOPPING"
-	}
 	if i.Payload != nil {
 		s.AdditionalEndpoints = i.Payload
 	}
@@ -105,6 +106,12 @@ func (finagle) Encode(i Instance) (Node, error) {
 		default:
 			return Node{}, fmt.Errorf("metadata %q: a member of a serverset has only shard and status", name)
 		}
+	}
+	switch { // the status that was read is still in the metadata
+	case !i.Disabled:
+		s.Status = alive
+	case s.Status == alive:
+		s.Status = stopping
 	}
 	id := cmp.Or(i.ID, fmt.Sprintf("%010d", 1<<31+rand.Int64N(1<<31))) // no server counts up to these
 	if strings.Trim(id, "0123456789") != "" {
