@@ -238,7 +238,7 @@ func New(c *conn.Client, path string, opts ...Option) (*Shards, error) {
 // open creates the recipes that Shards uses.
 func (s *Shards) open() (err error) {
 	if s.id == "" {
-		s.id = strings.ReplaceAll(s.client.Identity(), "/", "-") + "-" + rand.Text()[:8]
+		s.id = nodeName(s.client.Identity()) + "-" + rand.Text()[:8]
 	}
 	s.log = (*client.Client)(s.client).Logger()
 	elect := []election.Option{election.WithData([]byte(s.id))}
@@ -251,6 +251,16 @@ func (s *Shards) open() (err error) {
 	s.plan, errs[2] = value.New(s.client, s.child("plan"), planCodec)
 	s.names, errs[3] = value.New(s.client, s.child("shards"), value.JSON[[]string]())
 	return errors.Join(errs[:]...)
+}
+
+// nodeName returns an identity, which may be any text, as part of the name of a node.
+func nodeName(identity string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '.' && paths.ValidateName("id", string(r)) != nil {
+			return '-'
+		}
+		return r
+	}, identity)
 }
 
 var planCodec = value.JSON[plan]()

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/shard"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -1027,5 +1028,24 @@ func TestWithLeave_CutOff(t *testing.T) {
 		<-a.ended
 		require.ErrorIs(f, a.err, context.Canceled)
 		require.NotContains(f, f.log.text.String(), "cannot write", "it has ended, and nobody is to do anything")
+	})
+}
+
+// The identity of a client, of which the default ID is made, may be any text. A node cannot have any name.
+func TestRun_IdentityThatIsNoName(t *testing.T) {
+	inFleet(t, 1, func(f *fleet) {
+		a := f.prepare("a")
+		require.NoError(f, a.client.Close())
+		var err error
+		a.client, err = conn.New(f.srv.Addr(), conn.WithDialer(f.srv.DialAs("a")), conn.WithLogger(f.logger("a")),
+			conn.WithIdentity("eu/w.1\n\xff😀"))
+		require.NoError(f, err)
+		f.Cleanup(func() { _ = a.client.Close() }) // never fails
+		a.shards, err = shard.New(a.client, path)
+		require.NoError(f, err)
+		a.run(shard.List(f.shards...))
+		f.requireRunning(a)
+		f.requireServed(2*settle, map[string]int{"a": 1})
+		require.Regexp(f, "^eu-w\\.1----[A-Z2-7]{8}$", a.shards.ID())
 	})
 }
