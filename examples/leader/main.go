@@ -105,8 +105,8 @@ type candidate struct {
 }
 
 // run observes the election and campaigns in it until it is interrupted.
-func (c *candidate) run(ctx context.Context) error {
-	ctx, stop := context.WithCancelCause(ctx)
+func (c *candidate) run(interrupted context.Context) error {
+	ctx, stop := context.WithCancelCause(interrupted)
 	var observing sync.WaitGroup
 	if c.observes {
 		observing.Go(func() { stop(c.observe(ctx)) })
@@ -121,10 +121,10 @@ func (c *candidate) run(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	stop(nil)
 	observing.Wait()
-	if cause != nil && !errors.Is(cause, context.Canceled) {
-		err = errors.Join(cause, err) // the observer failed
+	if interrupted.Err() != nil {
+		err = nil
 	} else if cause != nil {
-		err = nil // interrupted
+		err = errors.Join(cause, err) // the observer failed
 	}
 	reason := "interrupt"
 	if err != nil {

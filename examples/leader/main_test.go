@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"io"
 	"net"
@@ -64,9 +65,13 @@ func TestStory(t *testing.T) {
 	}
 }
 
+// errSignal is the cause of a context that a signal has ended. With some releases of Go 1.26 it does not match
+// context.Canceled.
+var errSignal = errors.New("interrupt signal received")
+
 func TestStory_Interrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		interrupted, interrupt := context.WithTimeoutCause(t.Context(), 2*time.Second, context.Canceled)
+		interrupted, interrupt := context.WithTimeoutCause(t.Context(), 2*time.Second, errSignal)
 		defer interrupt()
 		from := time.Now()
 		require.NoError(t, run(interrupted, nil, &bytes.Buffer{}))
@@ -89,7 +94,7 @@ func TestReferee(t *testing.T) {
 // TestHTTP uses sockets, as in a terminal.
 func TestHTTP(t *testing.T) {
 	srv := zktest.Run(t)
-	ctx, interrupt := context.WithCancel(t.Context())
+	ctx, interrupt := context.WithCancelCause(t.Context())
 	out, write := io.Pipe()
 	done := make(chan error)
 	go func() {
@@ -116,7 +121,7 @@ func TestHTTP(t *testing.T) {
 		require.NoError(t, answer.Body.Close())
 		require.Equal(t, http.StatusOK, answer.StatusCode, path)
 	}
-	interrupt()
+	interrupt(errSignal)
 	require.NoError(t, <-done)
 	_, err := net.Dial("tcp", address)
 	require.Error(t, err, "stopped")

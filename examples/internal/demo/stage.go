@@ -35,9 +35,10 @@ type actor struct {
 
 // Play plays a story. The bound is a safety net. An interrupted story has not failed.
 func Play(
-	ctx context.Context, out io.Writer, legend string, bound time.Duration, story func(context.Context, *Stage) error,
+	interrupted context.Context, out io.Writer, legend string, bound time.Duration,
+	story func(context.Context, *Stage) error,
 ) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, bound, errors.New("the story takes too long"))
+	ctx, cancel := context.WithTimeoutCause(interrupted, bound, errors.New("the story takes too long"))
 	defer cancel()
 	server, err := zktest.Start(zktest.InMemory(), zktest.WithTickTime(storyTick))
 	if err != nil {
@@ -47,7 +48,7 @@ func Play(
 	s := &Stage{Journal: NewStory(out), ctx: ctx, server: server, cast: map[string]*actor{}}
 	s.Explain(legend)
 	defer s.end()
-	if err := story(ctx, s); !errors.Is(context.Cause(ctx), context.Canceled) {
+	if err := story(ctx, s); interrupted.Err() == nil {
 		return err
 	}
 	return nil
