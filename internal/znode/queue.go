@@ -56,8 +56,9 @@ type Entry struct {
 	Rule Rule
 	As   string // the name of the recipe in traces
 	// Joined, if not nil, is called for each contender that [Queue.Acquire] creates for the caller, with its path and a
-	// function that makes the caller leave the queue, unless it is granted first, and join it again at the tail.
-	Joined func(path string, rejoin func())
+	// function that makes the caller leave the queue, unless it is granted first, and join it again at the tail. The
+	// function returns false, and has no effect, if the caller no longer waits with that contender.
+	Joined func(path string, rejoin func() bool)
 }
 
 // New returns the queue under path. Contenders of the given kinds take part in its order, as do kazoo's counterparts of
@@ -277,7 +278,10 @@ func (q *Queue) acquireOrRejoin(
 	}
 	waiting, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
-	h, err := q.acquire(waiting, s, e, a, true, func() { leave(errRejoin) })
+	h, err := q.acquire(waiting, s, e, a, true, func() bool {
+		leave(errRejoin)
+		return errors.Is(context.Cause(waiting), errRejoin)
+	})
 	if err != nil && errors.Is(context.Cause(waiting), errRejoin) {
 		return nil, ephemeral.ErrGone
 	}
@@ -287,7 +291,7 @@ func (q *Queue) acquireOrRejoin(
 // acquire is one acquisition in one session. Its turn comes by a list, an event or the release of a sibling (takeTurn),
 // or by its number (shortcut). rejoin is for e.Joined.
 func (q *Queue) acquire(
-	ctx context.Context, s *session.Session, e Entry, a *hold.Attempt, waits bool, rejoin func(),
+	ctx context.Context, s *session.Session, e Entry, a *hold.Attempt, waits bool, rejoin func() bool,
 ) (*zkrecipes.Hold, error) {
 	shortcut := q.sharedIn(s).shortcut
 	vacancy := shortcut.take()

@@ -574,3 +574,23 @@ func TestStandBack_IsOneAcquisition(t *testing.T) {
 		require.Equal(p, []string{"start", "granted"}, add())
 	})
 }
+
+// A candidate whose node was deleted by hand reads an appointment before it has found its new node, since the reply to
+// the create was lost. It stands back with the new one.
+func TestStandBack_AppointedBeforeTheNodeIsFound(t *testing.T) {
+	convene(t, func(p *parliament) {
+		p.srv.SetLatency(5 * time.Millisecond)
+		p.srv.Refuse(zktest.Label("b"))
+		p.srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpCreate}, zktest.DropReply())
+		require.NoError(p, p.srv.Delete(p.find("b").Path))
+		time.Sleep(time.Second)
+		require.Equal(p, "acdb", p.queue())
+		p.elections["e"] = join(p.T, p.srv, "e", election.WithData([]byte("e")))
+		p.campaigns["e"] = campaign(p.T, p.elections["e"])
+		time.AfterFunc(500*time.Millisecond, func() { p.srv.Accept(zktest.Label("b")) })
+		ctx, cancel := context.WithTimeout(p.Context(), bubble.Timeout/2)
+		defer cancel()
+		require.NoError(p, p.leader.Appoint(ctx, p.term, p.find("e")))
+		require.Equal(p, "ae", p.queue()[:2])
+	})
+}

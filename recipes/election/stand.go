@@ -64,7 +64,7 @@ func (e *Election) stand(ctx context.Context) (*zkrecipes.Hold, error) {
 		stop()
 		<-over
 	}()
-	entry.Joined = func(path string, rejoin func()) {
+	entry.Joined = func(path string, rejoin func() bool) {
 		c.learn(func() { c.own, c.rejoin = e.name(path), rejoin })
 	}
 	return e.queue.Acquire(ctx, entry)
@@ -80,7 +80,7 @@ type candidate struct {
 
 	mu        sync.Mutex
 	own       string // the name of its node; empty until there is one, and after it has stood back
-	rejoin    func()
+	rejoin    func() bool
 	appointed appointment
 	heeded    int64 // the zxid of the appointment for which it last stood back
 }
@@ -143,7 +143,9 @@ func (c *candidate) learn(news func()) {
 	}
 	parse := c.election.queue.Parse
 	if parse(c.own).Key < parse(c.appointed.to).Key {
-		c.own, c.heeded = "", c.appointed.zxid
-		c.rejoin()
+		c.own = ""
+		if c.rejoin() { // otherwise the node is gone already, and the next one, not known yet, may be ahead as well
+			c.heeded = c.appointed.zxid
+		}
 	}
 }
