@@ -41,8 +41,8 @@ var ErrNotStanding = errors.New("the candidate is not standing")
 // If Appoint fails, the term continues, but some candidates may already have stood back. If it fails because ctx is
 // done, its request is withdrawn in the background.
 //
-// Errors: before sending any request, a term that has ended or belongs to another election, or a candidate on another
-// path; [ErrNotStanding] if the candidate isn't in the queue or leaves it; ErrFenced, ErrReleased or a
+// Errors: before sending any request, a term that has ended or belongs to another election or client, or a candidate on
+// another path; [ErrNotStanding] if the candidate isn't in the queue or leaves it; ErrFenced, ErrReleased or a
 // [*zkrecipes.LostError] if the term ends before Appoint returns; context.Cause(ctx), with the candidate that is still
 // ahead; ErrClosed; or the server's error. The request to stand back is an ephemeral node at Path with the suffix
 // -next, so the client needs permission to create and delete next to the election's path, and the candidates to read
@@ -61,9 +61,12 @@ func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participan
 	if a.by == "" || a.to == "" || a.to == a.by {
 		return e.failed(fmt.Errorf("term %s and candidate %s: want two contenders of this election", t.Path(), to.Path))
 	}
+	client := e.queue.Client()
+	if err := hold.RequireClient(t.Hold, client); err != nil {
+		return e.failed(err)
+	}
 	inside, end := hold.Both(t.Context(), ctx)
 	defer end(nil)
-	client := e.queue.Client()
 	if err := client.Sync(inside, e.Path()); err != nil {
 		return err
 	}

@@ -594,3 +594,14 @@ func TestStandBack_AppointedBeforeTheNodeIsFound(t *testing.T) {
 		require.Equal(p, "ae", p.queue()[:2])
 	})
 }
+
+// A term belongs to the client that has campaigned: another client could not withdraw what is written under it.
+func TestAppoint_ByAnotherClient(t *testing.T) {
+	convene(t, func(p *parliament) {
+		ctx, cancel := context.WithTimeout(p.Context(), time.Second)
+		defer cancel()
+		err := p.elections["d"].Appoint(ctx, p.term, p.find("d"))
+		require.ErrorContains(p, err, "want the same client and root for both")
+		require.Equal(p, "abcd", p.queue())
+	}, "b", "c")
+}
