@@ -184,11 +184,13 @@ func (s *Semaphore) Path() string { return s.path }
 //
 // Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; or the server's error.
 func (s *Semaphore) Holders(ctx context.Context) ([]zkrecipes.Participant, error) {
-	limit, err := s.readLimit(ctx)
-	if err != nil {
-		limit = 0 // only decides whether the door is read too; a client that cannot reach the servers fails below
-	}
-	return s.shared.List(ctx, limit)
+	return s.shared.List(ctx, func(ctx context.Context) int {
+		limit, err := s.readLimit(ctx)
+		if err != nil {
+			return 0 // only decides whether the door is read too; a client that cannot reach the servers fails there
+		}
+		return limit
+	})
 }
 
 // Queue returns the leases that are held, like [Semaphore.Holders], followed by one node for each waiter, in the order

@@ -455,6 +455,31 @@ func TestHolders_AreThoseThatWereGranted(t *testing.T) {
 	}
 }
 
+// The limit was lowered, and a waiter has made its lease, both before a client asks whose server lags behind. That
+// client counts the lease as held if it compares it with the old limit, and would revoke it.
+func TestHolders_ServerLagsBehindALowerLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithFronts(3))
+		front, limited := srv.Fronts()[2], semaphore.WithLimitNode("/limit")
+		a := newSemaphore(t, bubble.Dial(t, srv, "a"), 5, limited)
+		b := newSemaphore(t, bubble.Dial(t, srv, "b", conn.WithDialer(front.DialAs("b"))), 5, limited)
+		h := acquire(t, a, 1)
+		_, err := b.Holders(t.Context())
+		require.NoError(t, err)
+		front.Lag()
+		require.NoError(t, a.SetLimit(t.Context(), 1))
+		waiting := bubble.Start(t.Context(), of(a, 1))
+		waiting.Waits(t)
+		time.AfterFunc(time.Second, front.CatchUp)
+		holders, err := b.Holders(t.Context())
+		require.NoError(t, err)
+		require.Len(t, holders, 1)
+		require.Equal(t, h.Token(), holders[0].Token)
+		release(t, h)
+		release(t, waiting.Granted(t, 0))
+	})
+}
+
 // An operator types text in zkCli. If it were read as four bytes, any of it would grant everyone.
 func TestLimitNode_OfText_IsRefused(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
