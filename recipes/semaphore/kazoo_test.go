@@ -101,6 +101,9 @@ func TestWithKazoo_LimitsThatDiffer(t *testing.T) {
 		require.ErrorContains(t, err, "the node holds 3, but this semaphore has 4")
 		_, err = newSemaphore(t, b, 4, semaphore.WithKazoo()).TryAcquire(t.Context(), 1)
 		require.ErrorContains(t, err, "the node holds 3")
+		require.NoError(t, srv.Set(path, []byte("3\n"))) // as a shell writes it
+		_, err = newSemaphore(t, b, 4, semaphore.WithKazoo()).Acquire(t.Context(), 1)
+		require.ErrorContains(t, err, "the node holds 3")
 		require.NoError(t, srv.Set(path, []byte("owner: ops")))
 		release(t, acquire(t, newSemaphore(t, b, 4, semaphore.WithKazoo()), 1))
 		bubble.Clean(t, srv, path)

@@ -1,6 +1,7 @@
 package semaphore
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -61,14 +62,14 @@ func (l *limit) look(ctx context.Context, s *session.Session) (n int, changed *s
 func (l *limit) text() []byte { return []byte(strconv.Itoa(l.seed)) }
 
 // agree returns an error if kazoo's node holds another limit. It creates the node if it is missing. Like kazoo, it
-// ignores text that is not a number.
+// ignores text that is not a number, and white space around one.
 func (l *limit) agree(ctx context.Context, s *session.Session) error {
 	return ensured(ctx, s, l.kazoo, l.text(), func() error {
 		data, _, err := s.Get(ctx, l.kazoo)
 		if err != nil {
 			return err
 		}
-		if n, err := strconv.Atoi(string(data)); err == nil && n != l.seed {
+		if n, err := strconv.Atoi(string(bytes.TrimSpace(data))); err == nil && n != l.seed {
 			return fmt.Errorf("the node holds %d, but this semaphore has %d: all programs must use the same limit", n, l.seed)
 		}
 		return nil
