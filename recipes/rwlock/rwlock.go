@@ -248,8 +248,8 @@ func (l *RWLock) Queue(ctx context.Context) ([]Contender, error) {
 		c := l.queue.Parse(p.Path)
 		contenders[i] = Contender{
 			Participant: p, Write: c.Writes(),
-			// A reader may have the place of its own writer.
-			Holds: i == 0 || !c.Writes() && (writer == "" || writer == c.Key),
+			// A reader may have the place of its own writer. The last number is not a place.
+			Holds: i == 0 || !c.Writes() && (writer == "" || writer == c.Key && !c.Exhausted()),
 		}
 		if writer == "" && c.Writes() {
 			writer = c.Key

@@ -18,6 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/fence"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/layout"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 	"github.com/zkrecipes/zkrecipes/zktest"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
@@ -739,6 +740,25 @@ func TestQueue_ReaderAtThePlaceOfAWaitingWriter_Waits(t *testing.T) {
 			holds = append(holds, c.Holds)
 		}
 		require.Equal(t, []bool{true, false, false}, holds)
+	})
+}
+
+// Past the end of the sequence, contenders share a number without sharing a place. A waiting reader of another library
+// is not asked to release what it does not hold.
+func TestRevoke_ReaderWithTheLastNumberOfAWriter_IsNotAsked(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		l := newLock(t, a)
+		release(t, held(t, t.Context(), l.Lock)) // creates the parents
+		writer, reader := path+"/__WRIT__2147483647", path+"/__READ__2147483647"
+		for _, name := range []string{writer, reader} {
+			_, err := srv.Create(name, nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		require.NoError(t, l.Revoke(t.Context()))
+		asked, _ := srv.Node(writer)
+		require.Equal(t, layout.RevokeRequest, string(asked.Data))
+		waits, _ := srv.Node(reader)
+		require.Empty(t, waits.Data)
 	})
 }
 
