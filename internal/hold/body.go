@@ -31,7 +31,12 @@ type bothContext struct {
 	end           context.CancelCauseFunc
 }
 
+// look ends b if first or second has ended. Once b has ended, it asks neither: such contexts nest, one for each lock of
+// LockAll, and if each asked the next one several times, the calls would multiply.
 func (b *bothContext) look() {
+	if b.Context.Err() != nil {
+		return
+	}
 	for _, ctx := range []context.Context{b.first, b.second} {
 		if ctx.Err() != nil {
 			b.end(context.Cause(ctx))

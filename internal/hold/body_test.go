@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,6 +125,38 @@ func TestBoth_EndsWithTheFirstToEnd(t *testing.T) {
 		ctx, _ = Both(first, second)
 		require.Error(t, ctx.Err(), "ended before")
 	}
+}
+
+// asked counts how often a context is asked whether it has ended.
+type asked struct {
+	context.Context
+	times atomic.Int64
+}
+
+func (a *asked) Err() error {
+	a.times.Add(1)
+	return a.Context.Err()
+}
+
+// TestBoth_Nested_AsksTheInnermostAFewTimes: LockAll nests one such context per lock. If each asked the next one more
+// often, a call on the context of 16 lost locks would take a minute.
+func TestBoth_Nested_AsksTheInnermostAFewTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, lose := context.WithCancel(t.Context())
+		innermost := &asked{Context: first}
+		ctx := context.Context(innermost)
+		for range 10 {
+			both, end := Both(t.Context(), ctx)
+			defer end(nil)
+			ctx = both
+		}
+		innermost.times.Store(0)
+		lose()
+		require.ErrorIs(t, ctx.Err(), context.Canceled)
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(ctx), context.Canceled)
+		require.Less(t, innermost.times.Load(), int64(10))
+	})
 }
 
 // TestBoth_EndWakesTheWaiter: the waiter blocks on Done before either ends, and does not query again.
