@@ -111,6 +111,9 @@ func (m *Semaphore) List(ctx context.Context, limit func(context.Context) int) (
 	if err != nil {
 		return nil, err
 	}
+	if first.Path == "" { // nobody is at the door
+		return out, nil
+	}
 	for _, newest := range slices.Backward(out) {
 		if newest.Session == first.Session {
 			if newest.Token > first.Token { // otherwise it was granted before first came to the door

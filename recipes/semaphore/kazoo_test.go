@@ -125,6 +125,22 @@ func TestWithKazoo_DeletedBeforeTheLease_KeepsTheLimit(t *testing.T) {
 	})
 }
 
+// kazoo counts nodes that are not ephemeral, too. Holders lists all that are in the way, also above the limit and with
+// nobody at the door.
+func TestWithKazoo_PermanentNodesAboveTheLimit_AreListed(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		s := newSemaphore(t, a, 1, semaphore.WithKazoo())
+		release(t, acquire(t, s, 1))
+		for _, name := range []string{"x", "y"} {
+			_, err := srv.Create(path+"/"+name, nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		holders, err := s.Holders(t.Context())
+		require.NoError(t, err)
+		require.Len(t, holders, 2)
+	})
+}
+
 func TestWithKazoo_CuratorsLayoutBeside_IsRefused(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		release(t, acquire(t, newSemaphore(t, a, 3), 1))
