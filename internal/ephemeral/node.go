@@ -86,7 +86,13 @@ func (n *Node) Remove() (sent bool) {
 			n.Observer.Deleting()
 		}
 		n.Session.BeginRetention()
-		sent = len(n.Paths) == 1 && n.lateGUID == "" && n.Session.StartDelete(n.Paths[0], -1, n.answered)
+		switch {
+		case n.lateGUID != "":
+		case len(n.Paths) == 1:
+			sent = n.Session.StartDelete(n.Paths[0], -1, n.answered)
+		default:
+			sent = n.Session.StartDeleteAll(n.Paths, n.answered)
+		}
 		if !sent {
 			n.Session.EndRetention()
 			n.keepRemoving()
@@ -102,7 +108,7 @@ func (n *Node) answered(err error) {
 	if err == nil && n.Observer != nil {
 		n.Observer.Deleted()
 	}
-	if isDone(err) == nil {
+	if err == nil || len(n.Paths) == 1 && isDone(err) == nil { // of several, the others still exist
 		close(n.removalOver)
 	} else {
 		n.keepRemoving()

@@ -37,6 +37,20 @@ func (s *Session) MultiZxid(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecip
 	return results(ops, of, t.responses), t.zxid, nil
 }
 
+// StartDeleteAll is StartDelete for several nodes, in one transaction. If one of them is missing, none is deleted.
+func (s *Session) StartDeleteAll(paths []string, done func(error)) bool {
+	requests := make([]any, len(paths))
+	for i, path := range paths {
+		requests[i] = &zk.DeleteRequest{Path: s.Abs(path), Version: anyVersion}
+	}
+	return s.SendNow(s.Context(), nil, []request{s.multiRequest(paths[0], requests, func(_ transaction, err error) {
+		if err != nil {
+			err = s.failed("multi", paths[0], writing, err)
+		}
+		done(err)
+	})})
+}
+
 // transaction is the answer to a multi.
 type transaction struct {
 	responses []zk.MultiResponse

@@ -398,7 +398,7 @@ func deletions(srv *zktest.Server) *[]string {
 
 func TestLockAll_OfEveryRecipe_GoesByPathAndKindAndReleasesInReverse(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		locks := mixed(t, a, 1)
+		locks := mixed(t, a, 2)
 		backwards := slices.Clone(locks)
 		slices.Reverse(backwards)
 		all := lockAll(t, backwards)
