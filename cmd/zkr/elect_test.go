@@ -5,10 +5,12 @@ package main
 import (
 	"context"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,6 +48,28 @@ func TestElect_ResignsWhenUnhealthy(t *testing.T) {
 	require.NoError(t, term.Release(context.Background()))
 	eventually(t, "the program is up again", func() bool { return strings.Count(z.out.String(), "up") == 2 })
 	require.Equal(t, 0, z.after(t, syscall.SIGTERM), z.err.String())
+}
+
+// TestElect_UnhealthyWhileStopping: a program that has been asked to stop may fail its check, as one does that finishes
+// its work behind a closed port. It is not stopped a second time.
+func TestElect_UnhealthyWhileStopping(t *testing.T) {
+	t.Parallel()
+	h := newHealth(t, http.StatusOK)
+	file := filepath.Join(t.TempDir(), "finished")
+	z := start(t, zktest.Run(t), "a", "elect", "--check="+h.URL, "--check-interval=0.02", "--grace=0.1", "/e", "--shell",
+		`trap 'echo stopping; until test -e `+file+`; do sleep 0.02; done; exit 0' TERM; echo up; `+
+			`while :; do sleep 0.02; done`)
+	eventually(t, "the program is up", func() bool { return strings.Contains(z.out.String(), "up") })
+	h.pass(t)
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	eventually(t, "the program is stopping", func() bool { return strings.Contains(z.out.String(), "stopping") })
+	h.status.Store(http.StatusServiceUnavailable)
+	before := h.checks.Load()
+	eventually(t, "failures", func() bool { return h.checks.Load() >= before+2 })
+	<-time.After(200 * time.Millisecond) // zkr hears of the third
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.Equal(t, 0, z.status(t), z.err.String())
+	require.Equal(t, []string{"acquired", "started", "exited", "released"}, z.rest(t))
 }
 
 // TestElect_NeverHealthy: a program that hangs before it becomes healthy leads for at most --check-start and the grace.

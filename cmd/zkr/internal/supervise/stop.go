@@ -60,7 +60,8 @@ func (s *supervision) signalled(one os.Signal) {
 		return // its only purpose was the look at the clock
 	}
 	had := s.program.Command.Terminal && signals.SentToGroup(one)
-	if !had && slices.Contains(s.options.Forward, one) {
+	passed := !had && slices.Contains(s.options.Forward, one)
+	if passed {
 		if err := s.child.Forward(one); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			s.events.warn("cannot forward a signal", "signal", one.String(), "err", err)
 		}
@@ -78,6 +79,7 @@ func (s *supervision) signalled(one os.Signal) {
 		return
 	}
 	s.end.Asked, s.end.last = true, time.Now()
+	s.leaving = s.leaving || passed && one != syscall.SIGHUP // which asks many programs to reload their configuration
 	if had {
 		return // the program may have a use for the key, as a shell does
 	}

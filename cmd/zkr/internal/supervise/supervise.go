@@ -35,7 +35,8 @@ type supervision struct {
 	late      *lateness
 	looked    time.Time // the last look at the clock
 	ended     bool      // the program itself has ended; processes that it started may still run
-	stopAt    time.Time // when the program was asked to stop; zero if it was not
+	stopAt    time.Time // when zkr asked the program to stop; zero if it did not
+	leaving   bool      // a signal that was passed on has asked the program to stop
 	killAt    time.Time // when patience ends; zero means never
 	killed    time.Time // the first kill
 	suspected bool
