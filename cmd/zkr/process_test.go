@@ -236,6 +236,23 @@ func TestLoss_OnLossIgnoreLetsTheProgramRun(t *testing.T) {
 	assert.Equal(t, []string{"exited"}, z.rest(t))
 }
 
+// TestLoss_ThatWasAvertedKillsAfterTheGrace: a program that ignores the signal does not keep the lock for good if a
+// server confirms the lock after the signal.
+func TestLoss_ThatWasAvertedKillsAfterTheGrace(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	z := start(t, srv, "a", "lock", "--session-timeout=8s", "/p", "--", "sh", "-c",
+		`trap '' TERM; echo ready; while :; do sleep 0.05; done`)
+	z.until(t, "started")
+	eventually(t, "the program ignores the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
+	srv.Refuse(zktest.Label("a"))
+	srv.Cut(zktest.Label("a"))
+	z.until(t, "term")
+	srv.Accept(zktest.Label("a"))
+	z.until(t, "kill")
+	assert.Equal(t, exit.Lost, z.status(t))
+}
+
 // TestPause_OfZkrEndsNothing: zkr used to stop the program as soon as zkr resumed, although servers answered.
 func TestPause_OfZkrEndsNothing(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ func (s *supervision) obeyLoss(now time.Time) {
 	case err != nil:
 		s.loss(now, err)
 	case verdict != goodTime:
-		s.losing(verdict, s.deadline.cause(now))
+		s.losing(now, verdict, s.deadline.cause(now))
 	default:
 		s.suspect(now, until)
 	}
@@ -56,17 +56,21 @@ func (s *supervision) loss(now time.Time, err error) {
 	}
 }
 
-// losing handles a lock that no server has confirmed for too long.
-func (s *supervision) losing(due verdict, cause string) {
+// losing handles a lock that no server has confirmed for too long. The program has been told that the lock is lost, so it
+// gets no more than the grace, even if a server then confirms the lock.
+func (s *supervision) losing(now time.Time, due verdict, cause string) {
 	first := !s.end.Lost
 	if s.options.OnLoss == "ignore" {
 		return
 	}
 	s.end.Lost = true
-	if due == timeToKill && s.options.OnLoss == "kill" {
-		s.kill(cause)
-	} else {
+	switch {
+	case s.options.OnLoss == "term":
 		s.stop(cause, time.Time{})
+	case due == timeToKill:
+		s.kill(cause)
+	default:
+		s.stop(cause, now.Add(s.deadline.grace))
 	}
 	if first {
 		s.tellState(0)
