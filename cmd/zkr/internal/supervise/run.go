@@ -77,7 +77,7 @@ func (r *Runner) Close() {
 }
 
 // Term acquires the lock, runs the program under it, and releases it. An error means that the program was not run.
-func (r *Runner) Term(parent context.Context, t *Target) (Ending, error) {
+func (r *Runner) Term(parent context.Context, t *Target) (end Ending, err error) {
 	ctx, done := r.signals.Context(parent)
 	defer done()
 	session, err := r.client.Session(ctx)
@@ -92,6 +92,7 @@ func (r *Runner) Term(parent context.Context, t *Target) (Ending, error) {
 		return Ending{}, err
 	}
 	granted := time.Now()
+	defer func() { end.lasted = time.Since(granted) }()
 	if t.Once != nil {
 		already, last, err := t.Once.done(ctx)
 		if !last.IsZero() {
@@ -114,7 +115,7 @@ func (r *Runner) Term(parent context.Context, t *Target) (Ending, error) {
 	}
 	t.Job.Started(time.Now())
 	r.tellRun(t)
-	end := s.run()
+	end = s.run()
 	took := time.Since(s.started)
 	ctx, done = r.signals.ContextAfter(parent, end.last)
 	defer done()
@@ -179,7 +180,6 @@ const (
 func (r *Runner) Terms(ctx context.Context, t *Target, another func(Ending) bool) (Ending, error) {
 	pause := firstPause
 	for {
-		began := time.Now()
 		end, err := r.Term(ctx, t)
 		if errors.Is(err, zkrecipes.ErrAuthFailed) { // a standby outlives a change of passwords
 			r.events.warn("the servers rejected the credentials, standing for election again soon", "err", err)
@@ -198,11 +198,11 @@ func (r *Runner) Terms(ctx context.Context, t *Target, another func(Ending) bool
 			return end, err
 		}
 		r.events.say(slog.LevelInfo, "again", fields{"status": end.Code}, "standing for election again")
+		if end.lasted > longTerm {
+			pause = firstPause
+		}
 		if end.Lost || end.Revoked {
 			continue
-		}
-		if time.Since(began) > longTerm {
-			pause = firstPause
 		}
 		if err := r.sleep(ctx, pause); err != nil {
 			return end, err

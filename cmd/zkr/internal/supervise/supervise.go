@@ -58,7 +58,8 @@ type Ending struct {
 	Lost       bool // the lock was lost, or so nearly that the program was stopped
 	Unfinished bool // the program could not be stopped
 
-	last time.Time // when a signal last asked zkr to stop
+	last   time.Time     // when a signal last asked zkr to stop
+	lasted time.Duration // from the grant to the end of the term
 }
 
 // supervise starts the program, unless a signal has arrived by then. done ends ctx: from then on signals go to the

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"os"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,6 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -34,4 +38,34 @@ func TestTerms_AStartThatIsLateEndsOnlyTheTerm(t *testing.T) {
 	_, err = r.Terms(t.Context(), &Target{Kind: leader, Paths: []string{"/e"}, Lock: campaign},
 		func(end Ending) bool { return end.Lost })
 	require.ErrorIs(t, err, last)
+}
+
+// TestTerms_AWaitIsNoTerm: pauses grow while terms are short, however long the candidate waits for each of them.
+func TestTerms_AWaitIsNoTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		_, err := srv.Create("/l-done", []byte("1"), zktest.Persistent) // ends each term at once
+		require.NoError(t, err)
+		client := bubble.Dial(t, srv, "a")
+		m, err := mutex.New(client, "/l")
+		require.NoError(t, err)
+		r := &Runner{options: Options{Grace: -1, Lead: -1, Wait: -1}, client: client, signals: &signals.Signals{}}
+		r.events, err = newEvents(slog.New(slog.DiscardHandler), -1)
+		require.NoError(t, err)
+		defer r.Close()
+		var pauses []time.Duration
+		ended := time.Now()
+		target := &Target{Paths: []string{"/l"}, Once: NewOnce(client, "/l", "1")}
+		target.Lock = func(ctx context.Context) (*Grant, error) {
+			pauses = append(pauses, time.Since(ended))
+			<-time.After(2 * longTerm)
+			return Single(m.Lock(ctx))
+		}
+		_, err = r.Terms(t.Context(), target, func(Ending) bool {
+			ended = time.Now()
+			return len(pauses) < 4
+		})
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{0, firstPause, 2 * firstPause, 4 * firstPause}, pauses)
+	})
 }
