@@ -140,6 +140,9 @@ func (a *app) dialAny(ctx context.Context, more ...conn.Option) (*conn.Client, e
 	}
 	if err := a.lookAtChroot(ctx, client); err != nil {
 		_ = client.Close() // always returns nil
+		if ctx.Err() != nil {
+			return nil, dialFailure(ctx, err)
+		}
 		return nil, err
 	}
 	return client, nil

@@ -82,3 +82,13 @@ func TestConnect_TellsOfAMissingChroot(t *testing.T) {
 	_, out, errs = run(t, srv.Addr()+"/apq", "__complete", "lock", "/")
 	assert.NotContains(t, out+errs, "/apq", "a message would disturb the line that is typed")
 }
+
+// TestConnect_NoAnswerAboutTheChroot: a server that grants a session and then does not answer may answer later.
+func TestConnect_NoAnswerAboutTheChroot(t *testing.T) {
+	srv := zktest.Run(t)
+	silent := make(chan struct{})
+	t.Cleanup(func() { close(silent) })
+	srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.DelayUntil(silent))
+	withLimit(t, "--connect-timeout", exit.Unreachable, []string{"exists /"},
+		srv.Addr()+"/app", "lock", "--require-chroot", "/p", "--", "true")
+}
