@@ -429,6 +429,21 @@ func TestElect_EachTermHasANewToken(t *testing.T) {
 	assert.Equal(t, 143, z.after(t, syscall.SIGTERM))
 }
 
+// TestElect_NoSessionForTheNextTerm: --wait bounds the wait for each term, even if there is no session to wait in.
+func TestElect_NoSessionForTheNextTerm(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	file := filepath.Join(t.TempDir(), "end")
+	z := start(t, srv, "a", "elect", "--wait=1s", "--on-loss=ignore", "--session-timeout=4s", "/e", "--shell",
+		"until test -e "+file+"; do sleep 0.02; done")
+	z.until(t, "started")
+	srv.Refuse(zktest.Label("a"))
+	srv.Cut(zktest.Label("a"))
+	eventually(t, "the session is lost", func() bool { return logged(z.zkr, `msg="zookeeper: session lost"`) != "" })
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	assert.Equal(t, exit.Unreachable, z.status(t), z.err.String())
+}
+
 // TestElect_CredentialsRefused: a standby keeps trying while the servers refuse its credentials, and leads once they
 // accept them again.
 func TestElect_CredentialsRefused(t *testing.T) {

@@ -80,13 +80,6 @@ func (r *Runner) Close() {
 func (r *Runner) Term(parent context.Context, t *Target) (end Ending, err error) {
 	ctx, done := r.signals.Context(parent)
 	defer done()
-	session, err := r.client.Session(ctx)
-	if err != nil {
-		return Ending{}, err
-	}
-	if _, err := r.options.deadline(session.Timeout()); err != nil {
-		return Ending{}, err
-	}
 	g, err := r.acquire(ctx, t)
 	if err != nil {
 		return Ending{}, err
@@ -231,7 +224,8 @@ var ErrWaited = errors.New("the wait timed out")
 // errBehind is the cause of a context that ends because others are ahead of a contender that does not wait for them.
 var errBehind = errors.New("others came first")
 
-// acquire waits for the lock, and reports which holder it waits for.
+// acquire waits for the lock, and reports which holder it waits for. It first rejects a grace that the session cannot
+// guarantee.
 func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
 	take := t.Lock
 	if r.options.Try {
@@ -240,6 +234,13 @@ func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, r.options.Wait, ErrWaited)
 		defer cancel()
+	}
+	session, err := r.client.Session(ctx)
+	if err != nil {
+		return nil, r.busy(t, err)
+	}
+	if _, err := r.options.deadline(session.Timeout()); err != nil {
+		return nil, err
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
