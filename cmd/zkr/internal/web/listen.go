@@ -88,6 +88,7 @@ func (s *Site) serveAt(ctx context.Context, l net.Listener) error {
 	}
 	var stopping sync.WaitGroup
 	defer stopping.Wait()
+	stopping.Add(1) // the function may run before AfterFunc returns
 	stopped := context.AfterFunc(ctx, func() {
 		defer stopping.Done()
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -96,7 +97,6 @@ func (s *Site) serveAt(ctx context.Context, l net.Listener) error {
 			_ = server.Close() // cut off what has not ended by now
 		}
 	})
-	stopping.Add(1)
 	err := server.Serve(l)
 	if stopped() { // the listener failed first
 		stopping.Done()
