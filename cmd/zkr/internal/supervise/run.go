@@ -3,6 +3,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,9 +49,8 @@ func Open(ctx context.Context, o Options, command child.Command, log *slog.Logge
 	ctx, done := sig.Context(ctx)
 	r.client, err = dial(ctx)
 	done()
-	var stop *exit.Stopped
-	if err == nil && errors.As(context.Cause(ctx), &stop) {
-		err = stop
+	if err == nil {
+		err = stopped(ctx)
 	}
 	if err != nil {
 		r.Close()
@@ -79,7 +79,10 @@ func (r *Runner) Close() {
 // Term acquires the lock, runs the program under it, and releases it. An error means that the program was not run.
 func (r *Runner) Term(parent context.Context, t *Target) (end Ending, err error) {
 	ctx, done := r.signals.Context(parent)
-	defer done()
+	defer func() { // a signal that arrives together with the end of the term counts as well
+		done()
+		end.Asked = end.Asked || stopped(ctx) != nil
+	}()
 	g, err := r.acquire(ctx, t)
 	if err != nil {
 		return Ending{}, err
@@ -111,7 +114,6 @@ func (r *Runner) Term(parent context.Context, t *Target) (end Ending, err error)
 	end = s.run()
 	took := time.Since(s.started)
 	ctx, done = r.signals.ContextAfter(parent, end.last)
-	defer done()
 	if !end.Unfinished {
 		recorded := r.record(t, g, end)
 		end.Own = end.Own || recorded != end.Code
@@ -125,16 +127,24 @@ func (r *Runner) Term(parent context.Context, t *Target) (end Ending, err error)
 	}
 	r.holdOn(ctx, g, granted, end)
 	r.release(ctx, t, g)
-	end.Asked = end.Asked || ctx.Err() != nil
 	return end, nil
+}
+
+// stopped returns the signal that has ended a context of package signals, or nil. Only after done is that final.
+func stopped(ctx context.Context) error {
+	var stop *exit.Stopped
+	if errors.As(context.Cause(ctx), &stop) {
+		return stop
+	}
+	return nil
 }
 
 // Ready waits for a session and returns its timeout. It rejects a grace that the session cannot guarantee.
 func (r *Runner) Ready(ctx context.Context) (timeout time.Duration, err error) {
 	ctx, done := r.signals.Context(ctx)
-	defer done()
 	session, err := r.client.Session(ctx)
-	if err != nil {
+	done()
+	if err = cmp.Or(err, stopped(ctx)); err != nil {
 		return 0, err
 	}
 	_, err = r.options.deadline(session.Timeout())
@@ -174,7 +184,7 @@ func (r *Runner) Terms(ctx context.Context, t *Target, another func(Ending) bool
 	pause := firstPause
 	for {
 		end, err := r.Term(ctx, t)
-		if errors.Is(err, zkrecipes.ErrAuthFailed) { // a standby outlives a change of passwords
+		if errors.Is(err, zkrecipes.ErrAuthFailed) && !end.Asked { // a standby outlives a change of passwords
 			r.events.warn("the servers rejected the credentials, standing for election again soon", "err", err)
 			if err := r.sleep(ctx, pause); err != nil {
 				return end, err
@@ -212,7 +222,8 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
+		done()
+		return stopped(ctx)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

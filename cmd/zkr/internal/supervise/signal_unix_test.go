@@ -9,8 +9,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 // TestSignal_BetweenGrantAndStart puts the signal where no test can time it: into the channel, after the context has
@@ -35,4 +39,34 @@ func TestSignal_BeforeOneOfSeveralStarts(t *testing.T) {
 	s := &supervision{program: &Program{Arrived: arrived}, asked: asked}
 	assert.NoError(t, s.stoppedBefore(t.Context()))
 	assert.Empty(t, arrived)
+}
+
+// TestSignal_AtTheEndOfAWait: a signal that arrives together with the end of a wait is either reported or left for the
+// next wait.
+func TestSignal_AtTheEndOfAWait(t *testing.T) {
+	client, err := conn.Dial(t.Context(), zktest.Run(t).Addr())
+	require.NoError(t, err)
+	defer client.Close()
+	arrived := make(chan os.Signal, 1)
+	r := &Runner{options: Options{Grace: -1, Lead: -1}, client: client, signals: &signals.Signals{Arrived: arrived}}
+	for name, wait := range map[string]func() error{
+		"between two terms": func() error { return r.sleep(t.Context(), 0) },
+		"for a session": func() error {
+			_, err := r.Ready(t.Context())
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 1000 {
+				arrived <- syscall.SIGTERM
+				var stop *exit.Stopped
+				if err := wait(); err != nil {
+					require.ErrorAs(t, err, &stop)
+					continue
+				}
+				require.Len(t, arrived, 1)
+				<-arrived
+			}
+		})
+	}
 }

@@ -162,8 +162,7 @@ func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Sessio
 // stoppedBefore returns the signal that asked zkr to stop before the program was started. No signal is lost: it is
 // either the cause of ctx, or pending in the channel.
 func (s *supervision) stoppedBefore(ctx context.Context) error {
-	var stop *exit.Stopped
-	if errors.As(context.Cause(ctx), &stop) {
+	if stop := stopped(ctx); stop != nil {
 		return stop
 	}
 	for {
