@@ -260,9 +260,14 @@ func (a *app) onServer(ctx context.Context, server, chroot string, c *survey.Con
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, serverPatience)
 	defer cancel()
+	return isThere(ctx, client, c)
+}
+
+// isThere reports whether a contender still exists at the time of the call.
+func isThere(ctx context.Context, client *conn.Client, c *survey.Contender) (bool, error) {
 	if err := client.Sync(ctx, c.Node); err != nil {
 		return false, err
 	}
-	there, stat, err := client.Exists(ctx, c.Node)
-	return there && stat.Czxid == c.Token, err
+	exists, stat, err := client.Exists(ctx, c.Node)
+	return exists && stat.Czxid == c.Token, err
 }

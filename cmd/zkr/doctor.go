@@ -296,7 +296,14 @@ func (a *app) judgeQueue(ctx context.Context, client *conn.Client, d *diagnosis,
 			"allow srvr and dump in 4lw.commands.whitelist on the leader"
 	} else {
 		for _, c := range queue.Contenders() {
-			if owner := c.Stat.EphemeralOwner; owner != 0 && !known.known[owner] {
+			owner := c.Stat.EphemeralOwner
+			if owner == 0 || known.known[owner] {
+				continue
+			}
+			switch remains, err := isThere(ctx, client, c); { // its session may have ended since the queue was read
+			case err != nil:
+				return err
+			case remains:
 				d.find("ghost: the leader does not know session %s of %s", c.Session, c.Node)
 			}
 		}

@@ -67,6 +67,18 @@ func TestDoctor_Ghost(t *testing.T) {
 	require.Contains(t, out, "ghost: /q/lock-0000000000 exists on "+with.Addr()+", but not on "+without.Addr())
 }
 
+// TestDoctor_LeavesMeanwhile: a contender that leaves while doctor asks the servers is no ghost.
+func TestDoctor_LeavesMeanwhile(t *testing.T) {
+	srv := zktest.Run(t)
+	holder := locked(t, srv, "/q", "web1")
+	node, _ := srv.Node(holder.Path())
+	srv.Intercept(zktest.Match{Op: zktest.OpGetACL}, zktest.After(func(zktest.Request) {
+		srv.Expire(node.Stat.EphemeralOwner)
+	}))
+	out, _ := ends(t, 0, srv.Addr(), "doctor", "/q")
+	require.NotContains(t, out, "ghost")
+}
+
 // TestDoctor_NoSession: without a session, doctor still prints what each server reports.
 func TestDoctor_NoSession(t *testing.T) {
 	out, errs := ends(t, exit.Unreachable, "127.0.0.1:1,127.0.0.1:2", "doctor", "--connect-timeout=0.2", "/q")
