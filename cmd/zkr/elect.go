@@ -184,7 +184,7 @@ func (a *app) elect(cmd *cobra.Command, f *runFlags, e *electFlags, path string,
 // another reports whether to stand for another term after this one.
 func (e *electFlags) another(end supervise.Ending) bool {
 	switch {
-	case e.once, end.Asked, end.Unfinished:
+	case e.once, end.Asked && !end.Reload, end.Unfinished:
 		return false
 	case end.Lost, end.Revoked, end.Unhealthy:
 		return true

@@ -389,6 +389,25 @@ func TestStop_WaitsForTheProgramAndKillsItIfAsked(t *testing.T) {
 	assert.Contains(t, []string{"released", "unknown"}, seen[2], "a late interrupt ends the wait for the release")
 }
 
+// TestHangup_ReloadsTheProgram: without a terminal, SIGHUP does not ask zkr to stop, even with --stop-timeout.
+func TestHangup_ReloadsTheProgram(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	z := start(t, srv, "a", "elect", "--stop-timeout=0.1", "/e", "--", "sh", "-c",
+		`trap 'echo reloaded' HUP; trap 'exit 0' TERM; echo ready; while :; do sleep 0.02; done`)
+	z.until(t, "started")
+	eventually(t, "the program handles the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
+	require.NoError(t, z.Process.Signal(syscall.SIGHUP))
+	eventually(t, "it has reloaded", func() bool { return strings.Contains(z.out.String(), "reloaded") })
+	<-time.After(300 * time.Millisecond)
+	srv.Expire(srv.SessionOf("a"))
+	assert.Equal(t, "lost", z.until(t, "kill")["reason"])
+	z.until(t, "again")
+	z.until(t, "started")
+	eventually(t, "it leads again", func() bool { return strings.Count(z.out.String(), "ready") == 2 })
+	assert.Equal(t, 0, z.after(t, syscall.SIGTERM))
+}
+
 func TestForward_PassesSignalsOn(t *testing.T) {
 	z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c",
 		"trap 'exit 9' USR1; echo ready >&2; while :; do sleep 0.02; done")

@@ -81,7 +81,9 @@ func (r *Runner) Term(parent context.Context, t *Target) (end Ending, err error)
 	ctx, done := r.signals.Context(parent)
 	defer func() { // a signal that arrives together with the end of the term counts as well
 		done()
-		end.Asked = end.Asked || stopped(ctx) != nil
+		if stopped(ctx) != nil {
+			end.Asked, end.Reload = true, false
+		}
 	}()
 	g, err := r.acquire(ctx, t)
 	if err != nil {

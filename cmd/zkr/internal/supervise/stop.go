@@ -78,10 +78,12 @@ func (s *supervision) signalled(one os.Signal) {
 	default:
 		return
 	}
+	reload := one == syscall.SIGHUP && !s.program.Command.Terminal
+	s.end.Reload = reload && (s.end.Reload || !s.end.Asked)
 	s.end.Asked, s.end.last = true, time.Now()
-	s.leaving = s.leaving || passed && one != syscall.SIGHUP // which asks many programs to reload their configuration
-	if had {
-		return // the program may have a use for the key, as a shell does
+	s.leaving = s.leaving || passed && !reload
+	if had || reload {
+		return // the program may have a use for it, as a shell does for a key
 	}
 	if s.options.StopTimeout > 0 && s.killAt.IsZero() {
 		s.killAt = time.Now().Add(s.options.StopTimeout)

@@ -53,6 +53,7 @@ type Ending struct {
 	Code       int  // exit status
 	Own        bool // the status is one of zkr, not the program's
 	Asked      bool // a signal had asked zkr to stop
+	Reload     bool // that was only SIGHUP without a terminal, which asks many programs to reload their configuration
 	Revoked    bool // another client had requested the lock
 	Unhealthy  bool // its check had failed
 	Lost       bool // the lock was lost, or so nearly that the program was stopped
