@@ -297,6 +297,16 @@ func TestLeftovers(t *testing.T) {
 		assert.Equal(t, 3, z.status(t))
 		assert.Equal(t, []string{"acquired", "started", "term", "kill", "exited", "released"}, z.rest(t))
 	})
+	t.Run("kill the deaf after a revoke", func(t *testing.T) {
+		srv := zktest.Run(t)
+		z := start(t, srv, "a", "lock", "--on-revoke=term", "--grace=100ms", "/p", "--", "sh", "-c",
+			"(trap '' TERM; echo ready; exec sleep 300) & trap 'exit 3' TERM; wait")
+		z.until(t, "started")
+		eventually(t, "it is deaf", func() bool { return strings.Contains(z.out.String(), "ready") })
+		ends(t, 0, srv.Addr(), "revoke", "/p")
+		assert.Equal(t, 3, z.status(t))
+		assert.Equal(t, []string{"term", "kill", "exited", "released"}, z.rest(t))
+	})
 	t.Run("wait", func(t *testing.T) {
 		z := start(t, zktest.Run(t), "a", "lock", "--leftovers=wait", "/p", "--", "sh", "-c",
 			"(sleep 0.3; echo last) & exit 3")

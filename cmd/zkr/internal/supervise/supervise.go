@@ -283,7 +283,8 @@ func (s *supervision) tellOverdue() {
 	}
 }
 
-// over reports whether the program and everything that it has started have ended, or could not be stopped.
+// over reports whether the program and everything that it has started have ended, or could not be stopped. A program that
+// was asked to stop may have all the time it wants, but not what it leaves behind.
 func (s *supervision) over() bool {
 	if !s.ended {
 		return s.hopeless()
@@ -294,7 +295,7 @@ func (s *supervision) over() bool {
 		s.events.say(s.target.steps(), "exited", fields{"status": s.child.Status().Code},
 			"the program exited with status %d", s.child.Status().Code)
 		return true
-	case s.options.Leftovers == "kill" && s.stopAt.IsZero() && s.killed.IsZero():
+	case s.options.Leftovers == "kill" && (s.stopAt.IsZero() || s.killAt.IsZero()) && s.killed.IsZero():
 		s.events.warn("the program ended and left processes behind: stopping them, see --leftovers", "processes", left)
 		s.stop("leftovers", time.Now().Add(s.deadline.grace))
 	}
