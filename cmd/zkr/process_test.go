@@ -399,6 +399,19 @@ func TestStop_WaitsForTheProgramAndKillsItIfAsked(t *testing.T) {
 	assert.Contains(t, []string{"released", "unknown"}, seen[2], "a late interrupt ends the wait for the release")
 }
 
+// TestMaxRun_OfARevokedProgram: --max-run bounds a program that ignores the signal of a revoke, too.
+func TestMaxRun_OfARevokedProgram(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	z := start(t, srv, "a", "lock", "--on-revoke=term", "--max-run=5s", "--grace=100ms", "/p", "--", "sh", "-c",
+		"trap '' TERM; echo ready; while :; do sleep 0.05; done")
+	z.until(t, "started")
+	eventually(t, "it is deaf", func() bool { return strings.Contains(z.out.String(), "ready") })
+	ends(t, 0, srv.Addr(), "revoke", "/p")
+	assert.Equal(t, exit.MaxRun, z.status(t))
+	assert.Equal(t, []string{"term", "kill", "exited", "released"}, z.rest(t))
+}
+
 // TestHangup_ReloadsTheProgram: without a terminal, SIGHUP does not ask zkr to stop, even with --stop-timeout.
 func TestHangup_ReloadsTheProgram(t *testing.T) {
 	t.Parallel()

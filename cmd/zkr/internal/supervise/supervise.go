@@ -247,11 +247,14 @@ func (s *supervision) look(now time.Time) {
 	switch {
 	case !s.killAt.IsZero() && !now.Before(s.killAt):
 		s.kill("patience is over")
-	case s.stopAt.IsZero() && s.options.MaxRun > 0 && now.Sub(s.started) >= s.options.MaxRun && s.runs():
+	case s.unbounded() && s.options.MaxRun > 0 && now.Sub(s.started) >= s.options.MaxRun && s.runs():
 		s.end.Code = exit.MaxRun
 		s.stop("max-run", now.Add(s.deadline.grace))
 	}
 }
+
+// unbounded reports whether the program was not asked to stop, or has all the time it wants for that.
+func (s *supervision) unbounded() bool { return s.stopAt.IsZero() || s.killAt.IsZero() }
 
 // runs reports whether the program has not ended or, with --leftovers wait, something that it has started has not.
 func (s *supervision) runs() bool {
@@ -295,7 +298,7 @@ func (s *supervision) over() bool {
 		s.events.say(s.target.steps(), "exited", fields{"status": s.child.Status().Code},
 			"the program exited with status %d", s.child.Status().Code)
 		return true
-	case s.options.Leftovers == "kill" && (s.stopAt.IsZero() || s.killAt.IsZero()) && s.killed.IsZero():
+	case s.options.Leftovers == "kill" && s.unbounded() && s.killed.IsZero():
 		s.events.warn("the program ended and left processes behind: stopping them, see --leftovers", "processes", left)
 		s.stop("leftovers", time.Now().Add(s.deadline.grace))
 	}
