@@ -69,15 +69,18 @@ func (a *app) limit(ctx context.Context, client *conn.Client, node string) error
 	if err != nil {
 		return err
 	}
-	n, err := s.Limit(ctx)
-	if err != nil {
+	if err := client.Sync(ctx, node); err != nil {
 		return err
 	}
 	switch exists, _, err := client.Exists(ctx, node); {
 	case err != nil:
 		return err
-	case !exists: // then n is only the initial limit
+	case !exists: // Limit would return the initial limit
 		return exit.With(1, fmt.Errorf("%s: there is no such node: zkr limit %s N creates it", node, node))
+	}
+	n, err := s.Limit(ctx)
+	if err != nil {
+		return err
 	}
 	return a.print(table{rows: [][]string{{strconv.Itoa(n)}}, json: map[string]any{"path": node, "limit": n}})
 }

@@ -61,3 +61,13 @@ func TestLimit_IsSetAndShown(t *testing.T) {
 	out, _ = zkr(0, "limit", "/app/limit")
 	assert.Equal(t, "1000\n", out)
 }
+
+// TestLimit_CreatedMeanwhile: the initial limit of a missing node is never shown as that of the node.
+func TestLimit_CreatedMeanwhile(t *testing.T) {
+	srv := zktest.Run(t)
+	srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.Before(func(zktest.Request) {
+		_, _ = srv.Create("/limit", []byte{0, 0, 0, 12}, zktest.Persistent)
+	}))
+	out, _ := ends(t, 0, srv.Addr(), "limit", "/limit")
+	assert.Equal(t, "12\n", out)
+}
