@@ -56,8 +56,8 @@ func (s *supervision) loss(now time.Time, err error) {
 	}
 }
 
-// losing handles a lock that no server has confirmed for too long. The program has been told that the lock is lost, so it
-// gets no more than the grace, even if a server then confirms the lock.
+// losing handles a lock that no server has confirmed for too long. The program has been told that the lock is lost, so
+// it gets no more than the grace, even if a server then confirms the lock.
 func (s *supervision) losing(now time.Time, due verdict, cause string) {
 	first := !s.end.Lost
 	if s.options.OnLoss == "ignore" {

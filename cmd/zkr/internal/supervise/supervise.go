@@ -286,8 +286,8 @@ func (s *supervision) tellOverdue() {
 	}
 }
 
-// over reports whether the program and everything that it has started have ended, or could not be stopped. A program that
-// was asked to stop may have all the time it wants, but not what it leaves behind.
+// over reports whether the program and everything that it has started have ended, or could not be stopped. A program
+// that was asked to stop may have all the time it wants, but not what it leaves behind.
 func (s *supervision) over() bool {
 	if !s.ended {
 		return s.hopeless()

@@ -14,8 +14,8 @@ func (idle) Accept() (net.Conn, error) { return nil, net.ErrClosed }
 func (idle) Close() error              { return nil }
 func (idle) Addr() net.Addr            { return &net.UnixAddr{} }
 
-// TestServeAt_AfterTheEnd: a signal, or another address that is in use, may end a site before it serves. Many rounds make
-// the end overtake the start in one of them.
+// TestServeAt_AfterTheEnd: a signal, or another address that is in use, may end a site before it serves. Many rounds
+// make the end overtake the start in one of them.
 func TestServeAt_AfterTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
