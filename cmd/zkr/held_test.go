@@ -45,7 +45,7 @@ func TestHeld_AKilledZkrLeavesNoFile(t *testing.T) {
 func TestHeld_StaysLost(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
-	z := start(t, srv, "a", "lock", "--session-timeout=30s", "--grace=15s", "/p", "--", "sh", "-c",
+	z := start(t, srv, "a", "lock", "--session-timeout=30s", "--grace=12s", "/p", "--", "sh", "-c",
 		`trap 'sleep 4 & wait; "$ZKR" held; echo "$?"; exit 0' TERM; echo ready; while :; do sleep 0.05; done`)
 	z.until(t, "started")
 	eventually(t, "the program is ready", func() bool { return strings.Contains(z.out.String(), "ready") })
