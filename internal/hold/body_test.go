@@ -144,12 +144,13 @@ func TestBoth_Nested_AsksTheInnermostAFewTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, lose := context.WithCancel(t.Context())
 		innermost := &asked{Context: first}
-		ctx := context.Context(innermost)
+		layers := []context.Context{innermost}
 		for range 10 {
-			both, end := Both(t.Context(), ctx)
+			outer, end := Both(t.Context(), layers[len(layers)-1])
 			defer end(nil)
-			ctx = both
+			layers = append(layers, outer)
 		}
+		ctx := layers[10]
 		innermost.times.Store(0)
 		lose()
 		require.ErrorIs(t, ctx.Err(), context.Canceled)
