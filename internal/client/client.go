@@ -349,5 +349,5 @@ func (c *Client) DeleteRead(ctx context.Context, path string, read zk.Stat) erro
 }
 
 // errMissing is the error of versioned if the node is missing after a lost reply, whoever deleted it. For Delete, that
-// is success.
+// is success; for the others the outcome is unknown.
 var errMissing = errors.New("the node is gone")

@@ -98,7 +98,7 @@ func (c *core) open() bool {
 		return false
 	}
 	var zxid int64
-	if before := c.session; before != nil {
+	if before := c.session; before != nil { // it has ended, so it does not call the client with its lock held
 		zxid = before.Zxid()
 		if id := before.ID(); id != 0 { // 0 is an attempt without a session, and the owner of persistent nodes
 			c.earlier = append(c.earlier, id)

@@ -136,6 +136,7 @@ func TestStatus_WhileSessionsFollowEachOther_StateAndSessionAgree(t *testing.T) 
 		read := &trial.Log[conn.Status]{}
 		for range 1000 {
 			s := trial.Live(t, c)
+			time.Sleep(time.Millisecond) // the next session comes up later, which tells the two apart
 			var readers sync.WaitGroup
 			for range 2 {
 				readers.Go(func() {
@@ -146,7 +147,6 @@ func TestStatus_WhileSessionsFollowEachOther_StateAndSessionAgree(t *testing.T) 
 			}
 			s.Expired(nil)
 			readers.Wait()
-			time.Sleep(time.Millisecond)
 		}
 		ids := map[time.Time]int64{}
 		for _, change := range changes.Values() {

@@ -67,7 +67,8 @@ func (l *Lifetime) Connected() (<-chan struct{}, error) {
 	return l.up, nil
 }
 
-// AnsweredSent returns when the latest request was sent that a server has answered from the tree (wire.FromTree).
+// AnsweredSent returns when the latest request was sent that a server has answered from the tree (wire.FromTree), or
+// with the session.
 func (l *Lifetime) AnsweredSent() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

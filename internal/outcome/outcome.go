@@ -1,6 +1,6 @@
 // Package outcome determines from a request's error whether it was executed. What is unknown is then settled by package
-// ephemeral (by the GUID in a name), by doubt.go and createall.go of package client (by version or data), and by
-// package record (values and counters).
+// ephemeral (by the GUID in a name), by doubt.go, createall.go and deleteall.go of package client (by version or data),
+// by parents.go of package session (containers), and by package record (values and counters).
 package outcome
 
 import (

@@ -196,7 +196,7 @@ func (j Joint) send(ctx context.Context, w *jointWrite) (again bool, err error) 
 	case err == nil:
 		return false, nil
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
-		again = j.Client.State() != zkrecipes.Closed && w.lost(ctx, err)
+		again = j.Client.State() != zkrecipes.Closed && w.retryAfterLostReply(ctx, err)
 		if !w.writes() { // whether the transaction was executed makes no difference
 			err = &session.OpError{Op: "multi", Path: w.parts[0].path, Err: outcome.Because(err)}
 		}

@@ -145,7 +145,7 @@ func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again 
 		m.keep(session.Node{Data: w.data, Stat: results[0].Stat, Exists: true})
 		return false, nil
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
-		return s.Err() == nil && w.lost(ctx, err), err
+		return s.Err() == nil && w.retryAfterLostReply(ctx, err), err
 	case errors.Is(err, zk.ErrBadVersion):
 		w.beaten(ctx, time.Since(sent))
 		return true, nil

@@ -64,7 +64,7 @@ func (n Named) send(ctx context.Context, w *write, ops []zkrecipes.Op) (again bo
 	case err == nil:
 		return false, nil
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
-		return n.Client.State() != zkrecipes.Closed && w.lost(ctx, err), err
+		return n.Client.State() != zkrecipes.Closed && w.retryAfterLostReply(ctx, err), err
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists):
 		w.beaten(ctx, time.Since(sent))
 		return true, nil

@@ -52,9 +52,9 @@ const (
 	unknown             // the read does not show it
 )
 
-// lost records that the outcome of a copy is unknown. If another read may show more, it waits a moment and returns
-// true.
-func (w *write) lost(ctx context.Context, doubt error) bool {
+// retryAfterLostReply records that the outcome of a copy is unknown. If another read may show more, it waits a moment
+// and returns true.
+func (w *write) retryAfterLostReply(ctx context.Context, doubt error) bool {
 	w.doubt = doubt
 	if ctx.Err() != nil || !session.ReplyLost(doubt) {
 		return false

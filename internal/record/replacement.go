@@ -101,7 +101,7 @@ func (r Replacement) send(ctx context.Context, w *write) (written session.Node, 
 	case err == nil:
 		return session.Node{Data: w.data, Stat: stat, Exists: true}, false, nil
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
-		return session.Node{}, r.Client.State() != zkrecipes.Closed && w.lost(ctx, err), err
+		return session.Node{}, r.Client.State() != zkrecipes.Closed && w.retryAfterLostReply(ctx, err), err
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), w.old.Exists && r.missing(err):
 		w.beaten(ctx, time.Since(sent))
 		return session.Node{}, true, nil

@@ -125,7 +125,8 @@ func (c *Creation) Done() <-chan struct{} { return c.done }
 // FinishCreate waits for the answer. zxid is the czxid of the new nodes.
 //
 // Errors: the same as for Create, and [outcome.ErrNotDeleted] if a node to delete did not exist. With ErrUnknownOutcome
-// the nodes may exist; if ctx was done first, they may still be created until Done is closed.
+// the nodes may exist; they may still be created until Done is closed and, if the connection was lost, until a barrier
+// is answered.
 func (s *Session) FinishCreate(ctx context.Context, c *Creation) (paths []string, zxid int64, err error) {
 	paths, err = finish(ctx, s, &c.call)
 	if err != nil {

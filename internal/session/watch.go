@@ -112,8 +112,8 @@ type watchKey struct {
 	path string // absolute
 }
 
-// sharedWatch is a watch that is set, or being set, on the server. All fields but the channel are guarded by
-// watches.mu.
+// sharedWatch is a watch that is set, or being set, on the server. Its own fields are guarded by watches.mu; those of
+// Watch do not change once it has fired.
 type sharedWatch struct {
 	Watch
 	pending int  // callers whose read is under way and may set it

@@ -337,7 +337,7 @@ func (m *Semaphore) waitForLeases(w, door *Waiter, want Leases, limit int, limit
 		w.lookAnew()
 		names, leasesChanged, err := w.session.ChildrenW(w.ctx, m.leases.Path())
 		if err != nil {
-			return requeueIfGone(err)
+			return goneIfNoNode(err)
 		}
 		l, others, err := w.locate(m.leases.listingOf(names))
 		if err != nil {
@@ -359,7 +359,7 @@ func (m *Semaphore) waitForLeases(w, door *Waiter, want Leases, limit int, limit
 		}
 		if recheck || doorChanged == nil || doorChanged.HasFired() {
 			if _, _, doorChanged, err = w.session.GetW(w.ctx, door.node.Paths[0]); err != nil {
-				return requeueIfGone(err)
+				return goneIfNoNode(err)
 			}
 		}
 		if recheck, err = w.pause(w.ctx, leasesChanged.Fired(), limitChanged.Fired(), doorChanged.Fired()); err != nil {

@@ -182,7 +182,8 @@ func (w *Waiter) lookAnew() {
 // connection, so [hold.FromTurn] checks the node again if a connection has come up since the listing was requested. A
 // contender that was not ahead in the listing is not ahead later either while the node exists.
 //
-// Errors: ErrGone if the contender was deleted, or is behind a copy of itself.
+// Errors: ErrGone if the contender was deleted, or is behind a copy of itself. Queue.inSession then joins again
+// immediately, at the tail, as often as that happens.
 func (w *Waiter) locate(l *listing) (*listing, int, error) {
 	for ; ; l = nil {
 		if l == nil {
@@ -191,7 +192,7 @@ func (w *Waiter) locate(l *listing) (*listing, int, error) {
 		if l == nil {
 			l = w.list()
 		}
-		err := requeueIfGone(l.wait(w.ctx, w.session))
+		err := goneIfNoNode(l.wait(w.ctx, w.session))
 		if err == nil {
 			err = w.queue.refuseForeign(w.ctx, w.session, l.others)
 		}
@@ -212,8 +213,8 @@ func (w *Waiter) locate(l *listing) (*listing, int, error) {
 	}
 }
 
-// requeueIfGone returns ErrGone if the queue was deleted, and the contender with it.
-func requeueIfGone(err error) error {
+// goneIfNoNode returns ErrGone if the queue was deleted, and the contender with it.
+func goneIfNoNode(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return ephemeral.ErrGone
 	}
@@ -226,15 +227,15 @@ func (w *Waiter) Path() string { return w.node.Paths[0] }
 // Session returns the session of the acquisition.
 func (w *Waiter) Session() *session.Session { return w.session }
 
-// Own reads the waiter's own node and watches it. Errors: ErrGone, which [Queue.AcquireBy] handles, if the contender
-// was deleted.
-func (w *Waiter) Own() ([]byte, zk.Stat, *session.Watch, error) {
+// ReadOwn reads the waiter's own node and watches it. Errors: ErrGone, upon which Queue.inSession joins again, if the
+// contender was deleted.
+func (w *Waiter) ReadOwn() ([]byte, zk.Stat, *session.Watch, error) {
 	data, stat, changed, err := w.session.GetW(w.ctx, w.Path())
-	return data, stat, changed, requeueIfGone(err)
+	return data, stat, changed, goneIfNoNode(err)
 }
 
 // Queue returns the contenders in order, including the waiter's own. Every call except the first reads them. Errors:
-// the same as Own.
+// the same as ReadOwn.
 func (w *Waiter) Queue() ([]Contender, error) {
 	l, me, err := w.locate(nil)
 	if err != nil {

@@ -68,7 +68,7 @@ func (r *rounds) await(ctx context.Context, w *znode.Waiter) (span, error) {
 	var repeats session.Repeats
 	for {
 		// The watch is set before the list is read, so a round that the list does not show yet fires it.
-		data, stat, changed, err := w.Own()
+		data, stat, changed, err := w.ReadOwn()
 		if err != nil {
 			return span{}, err
 		}

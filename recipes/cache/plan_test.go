@@ -353,7 +353,7 @@ func (m *model) verify() {
 	if m.rounds.isVerifying() {
 		return
 	}
-	since := m.rounds.verified
+	since := m.rounds.verifiedZxid
 	m.rounds.verify(m.newest)
 	m.sought = m.heard
 	m.plan.distrustInFlight(since)

@@ -97,7 +97,7 @@ func (e *engine) recheck() {
 // Source: since 3.8.4 and 3.9.2 (CVE-2024-23944), a server removes a watch and withholds its event if the client may
 // not read the node at that moment. Since 3.8.7 and 3.9.6, DataTree.setWatches withholds it as well.
 func (e *engine) verify() {
-	since, next := e.rounds.verified, e.rounds.next()
+	since, next := e.rounds.verifiedZxid, e.rounds.next()
 	e.rounds.verify(e.zxid)
 	e.plan.distrustInFlight(since)
 	e.nodes.root.allParts(func(p part) {

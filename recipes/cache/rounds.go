@@ -17,12 +17,13 @@ type rounds struct {
 	ended    int       // the newest that has ended
 	caughtUp bool      // a round has ended since the connection came up, for View.Current; Ready needs only the first
 
-	verified   int64 // all watches that were lost before this transaction have been found
-	verifying  int64 // what verified becomes
-	verifiedBy int   // the round that ends the newest verification
+	verifiedZxid  int64 // all watches that were lost before this transaction have been found
+	verifyingZxid int64 // what verifiedZxid becomes
+	verifyRound   int   // ends the newest verification
 }
 
-// next returns the parity of the round that a part joins if it becomes dirty now.
+// next returns the parity of the round that a part joins if it becomes dirty now. Only the active round and the next
+// one have dirty parts, so the parity tells them apart.
 func (r *rounds) next() parity { return parity(r.newest+1) & 1 }
 
 // interrupt records that the connection, or the session, is gone.
@@ -46,18 +47,18 @@ func (r *rounds) advance(dirty [2]int, answeredSent time.Time) (asOf time.Time) 
 		asOf = r.began
 		r.active, r.ended, r.caughtUp = false, r.newest, true
 		if !r.isVerifying() {
-			r.verified = r.verifying
+			r.verifiedZxid = r.verifyingZxid
 		}
 	}
 	return asOf
 }
 
-// verify records that all watches since r.verified are requested within the next round. Before that, an answer has
-// reported the transaction zxid.
-func (r *rounds) verify(zxid int64) { r.verifying, r.verifiedBy = zxid, r.newest+1 }
+// verify records that all watches since r.verifiedZxid are requested within the next round. Before that, an answer has
+// reported the transaction zxid. Until it ends, the syncs of callers wait: see engine.addSync.
+func (r *rounds) verify(zxid int64) { r.verifyingZxid, r.verifyRound = zxid, r.newest+1 }
 
 // isVerifying reports whether the newest verification is still running.
-func (r *rounds) isVerifying() bool { return r.ended < r.verifiedBy }
+func (r *rounds) isVerifying() bool { return r.ended < r.verifyRound }
 
 // reset records that nothing before a transaction counts: nothing was followed, or everything is reread.
-func (r *rounds) reset(zxid int64) { r.verified, r.verifying = zxid, zxid }
+func (r *rounds) reset(zxid int64) { r.verifiedZxid, r.verifyingZxid = zxid, zxid }

@@ -84,10 +84,10 @@ func TestRounds_Verify_EndsWithTheNextRound(t *testing.T) {
 	r.advance([2]int{1, 1}, zero)
 	r.advance(other, zero) // round 2 is active
 	require.True(t, r.isVerifying(), "what it asks for is of round 2")
-	require.Equal(t, int64(10), r.verified)
+	require.Equal(t, int64(10), r.verifiedZxid)
 	r.advance(none, zero)
 	require.False(t, r.isVerifying())
-	require.Equal(t, int64(20), r.verified)
+	require.Equal(t, int64(20), r.verifiedZxid)
 }
 
 // passes are the rounds according to their definition, with a set of parts for each.
