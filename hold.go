@@ -217,7 +217,7 @@ func (h *Hold) endIfDue() {
 	}
 }
 
-// end ends the hold unless it has ended, and reports whether err, which must be a new error, is what ended it.
+// end ends the hold unless it has ended, and reports whether err is what ended it, which only a new error can tell.
 // When it returns, every goroutine can see that the hold has ended, even if another call ended it.
 func (h *Hold) end(err error) (first bool) {
 	h.ctx.cancel(err)

@@ -64,7 +64,7 @@ type creation struct {
 	path    string
 	guid    string            // the one in the path
 	parents []string          // containers created for it; see Session.RemoveUnused
-	copies  int               // how many may have been applied and were not found
+	copies  int               // how many were searched for in vain, and may still arrive
 	last    *session.Creation // the latest copy
 }
 

@@ -89,7 +89,7 @@ func (t *Turn) mayBeGone() bool {
 	return t.NextConnection.HasFired()
 }
 
-// isUnwatched reports whether no event would report a deletion of the node from now on.
+// isUnwatched reports whether no event would report a deletion of the node from now on, although it must exist.
 func (t *Turn) isUnwatched() bool { return t.Watch == nil && t.NextConnection != nil }
 
 // confirm checks that the node still exists, and watches it. The answer is as recent as the leader's state when confirm
@@ -135,7 +135,7 @@ func FromTurn(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, erro
 		g.detach()
 		return nil, err
 	}
-	h, ok := g.hold(a.traceStart(ctx, g), n.Parent, &g.first)
+	h, ok := g.addHold(a.traceStart(ctx, g), n.Parent, &g.first)
 	if ok && ctx.Err() == nil {
 		g.watch(turn.Watch)
 		return h, nil
@@ -189,8 +189,8 @@ func (g *Grant) proveAndRegister(ctx context.Context, turn *Turn) error {
 	}
 }
 
-// hold adds a hold to the grant, unless the grant has ended. b is the memory for its backing.
-func (g *Grant) hold(ctx context.Context, through *ephemeral.Parent, b *backing) (*zkrecipes.Hold, bool) {
+// addHold adds a hold to the grant, unless the grant has ended. b is the memory for its backing.
+func (g *Grant) addHold(ctx context.Context, through *ephemeral.Parent, b *backing) (*zkrecipes.Hold, bool) {
 	*b = backing{Context: ctx, grant: g, through: through}
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -42,7 +42,7 @@ func Again(ctx context.Context, p *ephemeral.Parent, kind string) (*zkrecipes.Ho
 	if !ok || ctx.Err() != nil {
 		return nil, false
 	}
-	return g.hold(ctx, p, new(backing))
+	return g.addHold(ctx, p, new(backing))
 }
 
 func (g *Grant) beforeDeadline() bool { return time.Now().Before(g.Node.Session.ValidUntil()) }

@@ -60,7 +60,7 @@ func (l *Lifetime) Hears() bool {
 	return time.Now().Before(l.upkeep.TimesOutAt())
 }
 
-// LookAgain returns how long Hears stays true unless a server answers. If Hears is already false, LookAgain returns a
+// LookAgain returns how long Hears stays true if no server answers. If Hears is already false, LookAgain returns a
 // short time.
 func (l *Lifetime) LookAgain() time.Duration {
 	l.mu.Lock()

@@ -30,9 +30,9 @@ type Marked struct {
 	updating chan struct{}
 
 	// The fields below belong to the update that is running.
-	marker *ephemeral.Node // nil if there is none
-	number int             // that of the latest update
-	left   *session.Node   // what the latest update left; nil if unknown
+	marker      *ephemeral.Node // nil if there is none
+	number      int             // that of the latest update
+	lastWritten *session.Node   // what the latest update left; nil if unknown
 }
 
 // NewMarked returns a Marked for the node at path. A missing node is created with the seed.
@@ -95,9 +95,9 @@ func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]b
 			return nil, outcome.Undecided(w.doubt, err)
 		}
 		if w.doubt == nil {
-			if w.data, err = next(now.Data); err != nil && m.left != nil {
+			if w.data, err = next(now.Data); err != nil && m.lastWritten != nil {
 				// The error may be about something that another client has since replaced.
-				m.left = nil
+				m.lastWritten = nil
 				continue
 			} else if err != nil {
 				return nil, err
@@ -139,7 +139,7 @@ func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again 
 	results, err := s.Multi(ctx,
 		exactly(zkrecipes.OpSet(m.path, w.data, w.old.Stat.Version)),
 		zkrecipes.OpSet(m.marker.Paths[0], []byte(strconv.Itoa(m.number)), -1))
-	m.left = nil
+	m.lastWritten = nil
 	switch err = w.hangups.Judge(len(w.data), err); {
 	case err == nil:
 		m.keep(session.Node{Data: w.data, Stat: results[0].Stat, Exists: true})
@@ -165,7 +165,7 @@ func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again 
 // it.
 func (m *Marked) keep(left session.Node) {
 	if left.Stat.NumChildren == 1 || m.number%streak != 0 {
-		m.left = &left
+		m.lastWritten = &left
 	}
 }
 
@@ -175,7 +175,7 @@ func (m *Marked) forget() {
 	if m.marker != nil {
 		m.marker.Remove()
 	}
-	m.marker, m.left = nil, nil
+	m.marker, m.lastWritten = nil, nil
 }
 
 // read returns what the node holds, after creating the marker if this session has none.
@@ -188,8 +188,8 @@ func (m *Marked) read(ctx context.Context, s *session.Session) (session.Node, er
 			return session.Node{}, err
 		}
 	}
-	if m.left != nil {
-		return *m.left, nil
+	if m.lastWritten != nil {
+		return *m.lastWritten, nil
 	}
 	data, stat, err := s.Get(ctx, m.path)
 	return session.Node{Data: data, Stat: stat, Exists: err == nil}, err

@@ -117,7 +117,7 @@ type watchKey struct {
 type sharedWatch struct {
 	Watch
 	pending int  // callers whose read is under way and may set it
-	set     bool // whether the server has a watch on the path: a read has set this one, or see leave
+	set     bool // whether the server has a watch that must go with this one: a read has set this one, or see leave
 	users   int  // callers whose read has set it, and that have not dropped it
 }
 
@@ -321,7 +321,9 @@ func (s *Session) removeAt(path string) {
 
 // removeWatches removes watches of this connection. Even before the request is sent, no caller relies on them any more.
 // A caller, or a feed, that sets its watch again before the answer arrives is then notified of a change, because the
-// server may have served its read before the removal. Without a connection there is nothing to remove.
+// server may have served its read before the removal. Without a connection there is nothing to remove. If two
+// connections in a row end while a removal is unanswered, the client sends no more of them, and watches that nobody
+// needs stay until they fire.
 func (s *Session) removeWatches(r removal) {
 	if !s.ensemble.removesWatches() {
 		return

@@ -29,7 +29,7 @@ import (
 //  5. The waiter's own node was read in this session, and has the czxid of the create. The events of a connection
 //     arrive in the order of the transactions, so while its watch has not fired, it existed when the predecessor was
 //     deleted. The waiter checks its own watch after the predecessor's.
-//  6. A new connection fires both watches before anything is received on it.
+//  6. A new connection fires both watches before any event or answer to a request is received on it.
 //  7. One transaction may delete both nodes. If the event of the waiter's own node is second, it ends the hold when it
 //     arrives.
 //  8. hold.FromTurn proves the session, as for every grant. While it requests the proof, the connection may be lost
@@ -65,16 +65,16 @@ import (
 
 // obstacle is what a waiter waits for.
 type obstacle struct {
-	path string // path of the predecessor
+	path string // path of the predecessor; for lookEarly, of the contender two ahead
 	// Whether the deletion of the predecessor grants the waiter, because it is the only obstacle. Others may be ahead of
-	// it: a reader waits for one writer, whatever is ahead of that.
+	// it: a reader waits for one writer, whatever is ahead of that. For lookEarly, it shows that the one at path has left.
 	deletionSuffices bool
 	// Closed when the predecessor passes its place on, if it is a sibling; else nil.
 	passedOn <-chan struct{}
 
 	// Path of the contender two ahead, if the waiter looks early when that leaves; else empty.
-	ahead string
-	third bool // no others are ahead of these two
+	twoAhead string
+	third    bool // no others are ahead of these two
 }
 
 // earlyRead is a read of the predecessor that was in flight together with the list: see 11.
@@ -89,7 +89,7 @@ type earlyRead struct {
 // considers what is ahead, so at the place of the predecessor it shows whether another contender is an obstacle.
 func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) obstacle {
 	q := w.queue
-	ahead, only := rule(queue, predecessor)
+	next, only := rule(queue, predecessor)
 	afterWriter := queue[me].Kind == Write && queue[predecessor].Writes() // it may leave a reader at its place
 	o := obstacle{path: q.Child(queue[predecessor].Name), deletionSuffices: q.canArm && only && !afterWriter}
 	// With several kinds, a sibling that was granted may have had others ahead, so its release proves nothing unless it is
@@ -101,8 +101,8 @@ func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) o
 		}
 	}
 	if w.shared.sections.looksEarly(q.handOver) && !only && o.passedOn == nil {
-		o.ahead = q.Child(queue[ahead].Name)
-		_, o.third = rule(queue, ahead)
+		o.twoAhead = q.Child(queue[next].Name)
+		_, o.third = rule(queue, next)
 	}
 	return o
 }
@@ -110,11 +110,11 @@ func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) o
 // await waits until it is the waiter's turn, or there is a reason to read the list again. It watches with getData,
 // which leaves no watch on the server if the node is already gone.
 func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
-	if o.ahead != "" {
+	if o.twoAhead != "" {
 		return w.lookEarly(ctx, o)
 	}
 	for {
-		ahead, err := w.look(ctx, o)
+		watch, err := w.look(ctx, o)
 		if errors.Is(err, zk.ErrNoNode) {
 			return (o.deletionSuffices || isPassedOn(o.passedOn)) && w.nodeExists(), nil
 		}
@@ -128,14 +128,14 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 		}
 		// If an event may have been lost, look reads the same nodes again, but doesn't list: a thousand waiters must not
 		// each list a thousand.
-		if recheck, err := w.pause(ctx, ahead.Fired(), w.own.Fired(), passedOn); err != nil {
+		if recheck, err := w.pause(ctx, watch.Fired(), w.own.Fired(), passedOn); err != nil {
 			return false, err
 		} else if recheck {
 			continue
 		}
 		switch {
 		case isPassedOn(passedOn):
-		case o.deletionSuffices && ahead.SaysDeleted():
+		case o.deletionSuffices && watch.SaysDeleted():
 			// What the holder reads must be no older than the event. This comes before the check of the waiter's own watch: a
 			// connection that came up earlier has fired that watch, and one that comes up later begins with a barrier, unless a
 			// server has answered by then.
@@ -150,7 +150,7 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 // lookEarly is await for a waiter with obstacles other than its predecessor. When the contender two ahead has left, it
 // reads the predecessor, and the list unless the waiter was third.
 func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err error) {
-	switch gone, err := w.await(ctx, obstacle{path: o.ahead, deletionSuffices: true}); {
+	switch gone, err := w.await(ctx, obstacle{path: o.twoAhead, deletionSuffices: true}); {
 	case errors.Is(err, ephemeral.ErrGone), err != nil && ctx.Err() != nil:
 		return false, err
 	case err != nil: // if the session has ended, await fails immediately
@@ -162,11 +162,11 @@ func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err erro
 		return w.await(ctx, obstacle{path: o.path, deletionSuffices: true})
 	}
 	w.listing = w.list()
-	ahead, err := w.look(ctx, obstacle{path: o.path, deletionSuffices: true})
+	watch, err := w.look(ctx, obstacle{path: o.path, deletionSuffices: true})
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
-	w.early = &earlyRead{o.path, nil, ahead, err}
+	w.early = &earlyRead{o.path, nil, watch, err}
 	return false, nil
 }
 
@@ -196,7 +196,7 @@ func (w *Waiter) nodeExists() bool { return w.own != nil && !w.own.HasFired() }
 
 // look reads and watches the predecessor. If the end of the predecessor can grant the waiter, and the waiter's own node
 // is not watched, look reads and watches that too. If its own node cannot be read, the waiter is not armed.
-func (w *Waiter) look(ctx context.Context, o obstacle) (ahead *session.Watch, err error) {
+func (w *Waiter) look(ctx context.Context, o obstacle) (watch *session.Watch, err error) {
 	early := w.early
 	w.early = nil
 	if early != nil && early.path == o.path && w.nodeExists() {

@@ -26,7 +26,8 @@ import (
 //     Client.Multi, is not known here.
 //  5. A hold that was lost passes nothing on. Its work may continue, and the deletion of its node is what refuses its
 //     guarded writes. Nor does a hold that was released without a connection: its delete is not on its way yet, so what
-//     the next holder sends could overtake it.
+//     the next holder sends could overtake it. Nor does one whose create may arrive a second time
+//     (ephemeral.Node.Remove).
 //  6. If the deletion is refused, the next hold is valid nevertheless. Contenders behind it wait for the old node
 //     as well.
 //  7. A place may be passed on before the waiter looks (lastPassedOn), or while its list is in flight (earlyRead). The
@@ -36,7 +37,8 @@ import (
 // Until the deletion is applied, other clients see the old node at the head.
 type places struct {
 	mu sync.Mutex
-	// By contender name: closed when its place is passed on; nil until a waiter requests it.
+	// By contender name: closed when its place is passed on; nil until a waiter requests it. Others than our own, and
+	// those that are being deleted, are missing.
 	passedOn map[string]chan struct{}
 	// The latest contender to pass its place on before a waiter had requested its channel.
 	lastPassedOn Contender

@@ -57,7 +57,7 @@ func newEngine(c *Cache, path string) *engine {
 	return e
 }
 
-// run follows the nodes in one session after another.
+// run follows the nodes in one session after another. When patience ends, it no longer waits for watches to be removed.
 func (c *Cache) run(ctx, patience context.Context) {
 	follow := func(s *session.Session) error {
 		f := s.Follow(c.Path(), c.needs)

@@ -138,11 +138,11 @@ func TestPlan_Restart_ReturnsSinceWhenWatchesAreMissing(t *testing.T) {
 
 func TestSupport(t *testing.T) {
 	var s support
-	require.False(t, s.has(), "nobody doubted it")
+	require.False(t, s.noteSuccess(), "nobody doubted it")
 	require.False(t, s.hungUp(3))
 	require.False(t, s.hungUp(3), "the same connection")
 	require.False(t, s.hungUp(4))
-	require.False(t, s.has())
+	require.False(t, s.noteSuccess())
 	require.False(t, s.hungUp(5), "the row is over")
 	require.False(t, s.hungUp(6))
 	require.True(t, s.hungUp(8))
@@ -155,7 +155,7 @@ func TestSupport(t *testing.T) {
 		}
 	}
 	require.Equal(t, []int{0, 2, 6, 14}, tries)
-	require.True(t, s.has())
+	require.True(t, s.noteSuccess())
 	require.Equal(t, support{}, s)
 }
 

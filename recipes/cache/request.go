@@ -27,7 +27,7 @@ func (e *engine) request(kind requestKind) *request {
 	return &request{kind: kind, epoch: e.epoch}
 }
 
-const inFlight = 4 << 20 // bytes of answers that may be in flight, roughly
+const maxAnswerBytes = 4 << 20 // bytes of answers that may be in flight, roughly
 
 // batch returns the requests to send, within the window.
 func (e *engine) batch() *session.Batch {
@@ -38,7 +38,7 @@ func (e *engine) batch() *session.Batch {
 	e.addSync(b)
 	window := e.cache.config.window
 	if e.large > 0 {
-		window = min(window, max(4, inFlight/e.large))
+		window = min(window, max(4, maxAnswerBytes/e.large))
 	}
 	if e.inflight > window/2 {
 		return b // many requests in one write cost both sides less than many writes

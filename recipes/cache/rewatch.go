@@ -51,7 +51,7 @@ func (e *engine) rewatched(r *request, a *session.Answer) {
 		e.cannotRewatch()
 		e.notRewatched(r.rewatch, a.Err)
 		return
-	case e.plan.support.has():
+	case e.plan.support.noteSuccess():
 		e.cache.client.Logger().Info("zookeeper: cache: the server supports restoring watches again", "path", e.nodes.path)
 	}
 	if r.rewatch.moved {
@@ -90,8 +90,9 @@ func (e *engine) recheck() {
 	}
 }
 
-// verify looks for watches that the servers have lost without an event, and rereads what could not be read, within the
-// next round. A part that is already being read is left alone: answers arrive in order, so its own is newer than that
+// verify looks for watches that the servers have lost without an event since the latest verification that has ended,
+// and rereads what could not be read, within the next round. It is called at each recheck, and when the sync of a Sync
+// is answered. A part that is already being read is left alone: answers arrive in order, so its own is newer than that
 // of the sync.
 //
 // Source: since 3.8.4 and 3.9.2 (CVE-2024-23944), a server removes a watch and withholds its event if the client may

@@ -19,8 +19,8 @@ func (s *support) hungUp(connection int) bool {
 	return s.hangups[0] > 0
 }
 
-// has records that the server has set watches. It reports whether that is news.
-func (s *support) has() bool {
+// noteSuccess records that the server has set watches. It reports whether that is news.
+func (s *support) noteSuccess() bool {
 	news := s.lacking || s.skipped > 0
 	*s = support{}
 	return news
