@@ -111,7 +111,7 @@ var canaries = []canary{
 		"internal/session", "watches.fireAll", "w.fireOne(key, a, false)", "w.fireOne(key, a, true)",
 	}}},
 	{"armed: any event on the predecessor counts as its deletion", queueTests, []edit{{
-		"internal/znode", "Waiter.await", "o.deletionSuffices && ahead.SaysDeleted()", "o.deletionSuffices && ahead.HasFired()",
+		"internal/znode", "Waiter.await", "o.deletionSuffices && watch.SaysDeleted()", "o.deletionSuffices && watch.HasFired()",
 	}}},
 	{"armed: a shed request proves how far the server is", clientTests, []edit{{
 		"internal/lifetime", "linkOwner.Answered", "if wire.FromTree(code) {",
