@@ -383,6 +383,32 @@ func TestRebalance_NoQuietMoment_ClientStays(t *testing.T) {
 	}
 }
 
+// The client found no quiet moment to move to the server that it had drawn, and stayed. When its own server leaves the
+// ensemble later, the client leaves that server.
+func TestRebalance_NoQuietMomentAndThenItsServerLeaves_TheClientMoves(t *testing.T) {
+	t.Parallel()
+	for range 5 { // the server that it draws is random
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			fronts := srv.Fronts()
+			require.NoError(t, srv.Set("/zookeeper/config", config("100000001", fronts...)))
+			c := tracking(t, srv, conn.WithRebalance(time.Minute))
+			time.Sleep(2 * time.Second)
+			trial.Reconnect(srv, c)
+			m, err := mutex.New(c, "/lock", mutex.WithLossOnSuspend())
+			require.NoError(t, err)
+			hold, err := m.Lock(t.Context())
+			require.NoError(t, err)
+			time.Sleep(3 * time.Minute)
+			require.NoError(t, hold.Release(t.Context()))
+			at := c.Status().Server
+			others := slices.DeleteFunc(slices.Clone(fronts), func(f *zktest.Front) bool { return f.Addr() == at })
+			require.NoError(t, srv.Set("/zookeeper/config", config("100000002", others...)))
+			time.Sleep(3 * time.Minute)
+			require.NotEqual(t, at, c.Status().Server)
+		}, zktest.WithFronts(3))
+	}
+}
+
 // The server that the client moves to drops packets. The client returns after one attempt, and its hold survives.
 func TestRebalance_ServerSwallowsPackets_TheHoldLivesOn(t *testing.T) {
 	t.Parallel()

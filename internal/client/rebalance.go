@@ -33,8 +33,12 @@ func (c *core) rebalance() {
 			due.Reset(wait)
 			until = time.Now().Add(wait + c.opts.Rebalance)
 		case <-due.C:
-			if !c.move() && time.Now().Before(until) {
+			switch {
+			case c.move():
+			case time.Now().Before(until):
 				due.Reset(quietPause)
+			default:
+				c.hosts.giveUp()
 			}
 		}
 	}
@@ -160,6 +164,16 @@ func (h *hosts) stay() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.first, h.target = lifetime.Server{}, cmp.Or(h.target, h.first)
+}
+
+// giveUp forgets the target, because the client stays where it is: a later change of the servers must not take it to be
+// at the target. A target that has just been drawn is kept.
+func (h *hosts) giveUp() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.moves) == 0 {
+		h.target = lifetime.Server{}
+	}
 }
 
 // matches reports whether the server is the one that was drawn.
