@@ -17,9 +17,10 @@ type shards struct {
 	moves  prometheus.Counter
 	waits  prometheus.Observer
 
+	// Neither has keys: shards below two subs of a client may have the same path, member and name.
 	mu     sync.Mutex
-	owned  map[string]bool      // by member, path and name
-	waited map[string]time.Time // start of the wait, by the same
+	owned  int
+	waited []time.Time // starts of the current waits
 }
 
 // shardsOf returns the metrics for a name and a path, which it creates on first use.
@@ -36,7 +37,6 @@ func (c *Collector) newShards(of labels) *shards {
 	}
 	return &shards{
 		values: values, moves: c.moves.WithLabelValues(values...), waits: c.waits.WithLabelValues(values...),
-		owned: map[string]bool{}, waited: map[string]time.Time{},
 	}
 }
 
@@ -45,16 +45,23 @@ func (c *Collector) traceShard(change shard.Change) {
 	if change.To == shard.StateOwned {
 		s.waits.Observe(change.Lasted.Seconds())
 	}
-	key := change.Member + "\x00" + change.Path + "\x00" + change.Shard
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.owned, key)
-	delete(s.waited, key)
+	switch change.From {
+	case shard.StateOwned:
+		s.owned--
+	case shard.StateWaiting:
+		began := change.At.Add(-change.Lasted)
+		if i := slices.IndexFunc(s.waited, began.Equal); i >= 0 {
+			s.waited = slices.Delete(s.waited, i, i+1)
+		}
+	case shard.StateNone:
+	}
 	switch change.To {
 	case shard.StateOwned:
-		s.owned[key] = true
+		s.owned++
 	case shard.StateWaiting:
-		s.waited[key] = change.At
+		s.waited = append(s.waited, change.At)
 	case shard.StateNone:
 	}
 }
@@ -73,7 +80,7 @@ func (s *shards) count() (owned, waiting int, since time.Time) {
 			since = at
 		}
 	}
-	return len(s.owned), len(s.waited), since
+	return s.owned, len(s.waited), since
 }
 
 func (c *Collector) collectShards(to chan<- prometheus.Metric) {

@@ -1,6 +1,7 @@
 package zkprom_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/recipes/shard"
 	"github.com/zkrecipes/zkrecipes/zkprom"
+	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 func TestCollector_Shards(t *testing.T) {
@@ -42,7 +44,7 @@ func TestCollector_Shards(t *testing.T) {
 		requireShards("2", "0", "0")
 		tell("p1", "owned", "waiting", time.Minute)
 		requireShards("1", "1", "0")
-		tell("p1", "waiting", "none", time.Minute)
+		tell("p1", "waiting", "none", 0)
 		tell("p0", "owned", "none", time.Minute)
 		requireShards("0", "0", "0")
 		c.ShardTracer().Plan(shard.Plan{Name: "parts", Path: "/parts", Shards: 2, Members: 1, Moves: 2})
@@ -69,5 +71,35 @@ func TestCollector_ManyShards_AreBounded(t *testing.T) {
 		got := scrape(t, c)
 		require.Equal(t, "1", got[`zkrecipes_shards_owned{name="n1",path="/p"}`])
 		require.Equal(t, "3", got[`zkrecipes_shards_owned{name="(other)",path="(other)"}`])
+	})
+}
+
+// The shards of two subs of a client have the same paths, members and names.
+func TestCollector_ShardsOfTwoSubs_AllCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		client, c := dial(t, srv, "a")
+		stop := map[string]context.CancelFunc{}
+		for _, prefix := range []string{"/blue", "/green"} {
+			sub, err := client.Sub(prefix)
+			require.NoError(t, err)
+			all, err := shard.New(sub, "/parts", shard.WithID("a"), shard.WithTracer(c.ShardTracer()))
+			require.NoError(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			stop[prefix] = cancel
+			go func() { _ = all.Run(ctx, shard.List("p0"), obey) }()
+		}
+		requireOwned := func(want string) {
+			t.Helper()
+			require.Equal(t, want, scrape(t, c)[`zkrecipes_shards_owned{name=""}`])
+		}
+		time.Sleep(timeout)
+		requireOwned("2")
+		stop["/blue"]()
+		time.Sleep(timeout)
+		requireOwned("1")
+		stop["/green"]()
+		time.Sleep(timeout)
+		requireOwned("0")
 	})
 }
