@@ -99,3 +99,36 @@ func TestReads_ConnectionsThatEndOtherwise_AreNoRefusals(t *testing.T) {
 		})
 	}
 }
+
+// The servers grant a longer or a shorter timeout than the client requests. The one that they grant counts: it is how
+// long the servers keep a session.
+func TestReads_ServersGrantAnotherTimeout_RefusalsCountForThat(t *testing.T) {
+	for requested, granted := range map[time.Duration]time.Duration{
+		100 * time.Millisecond: 4 * time.Second,
+		24 * time.Hour:         40 * time.Second,
+	} {
+		t.Run(requested.String(), func(t *testing.T) {
+			trial.Run(t, func(t *testing.T, lagging *zktest.Server) {
+				current := zktest.Run(t, zktest.InMemory())
+				board := trial.NewSwitchboard(current.DialAs(trial.Label))
+				c := trial.DialTo(t, current.Addr(), conn.WithDialer(board.Dial), conn.WithSessionTimeout(requested))
+				trial.Create(t, current, "/a", "new")
+				_, _, err := c.Get(t.Context(), "/a")
+				require.NoError(t, err)
+				s := trial.Live(t, c)
+				require.Equal(t, granted, s.Timeout())
+				_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() {
+					board.Connect(lagging.DialAs(trial.Label))
+					return nil
+				})
+				require.True(t, ok)
+				current.Expire(s.ID())
+				<-s.Done()
+				time.Sleep(granted / 2)
+				require.Empty(t, lagging.Sessions())
+				time.Sleep(granted + 10*time.Second) // with the pauses between attempts
+				require.NotEmpty(t, lagging.Sessions())
+			})
+		})
+	}
+}

@@ -127,7 +127,7 @@ func (l *Lifetime) takeTimeout(sent time.Time, timeout time.Duration) bool {
 // in time. If servers have only refused for a whole timeout, perhaps no server will ever reach that zxid again: the
 // ensemble was restored from a backup, or created from scratch. A new session then begins without one.
 func (l *Lifetime) lastZxid() int64 {
-	if l.ID() == 0 && l.ensemble.refusedFor() >= l.opts.SessionTimeout {
+	if l.ID() == 0 && l.ensemble.refusedFor() >= l.ensemble.Timeout() {
 		return 0
 	}
 	return l.zxid.Load()
