@@ -18,9 +18,9 @@ import (
 
 const defaultPort = "2181"
 
-// Servers returns the servers that a connect string names, each with its port, and the chroot, which is empty if there
-// is none. Use it to query each server separately, for example with four-letter words. It looks up the SRV records of
-// dns-srv:// once, unless ctx is done first, and resolves no other names.
+// Servers returns the servers that a connect string names, each once and with its port, and the chroot, which is empty
+// if there is none. Use it to query each server separately, for example with four-letter words. It looks up the SRV
+// records of dns-srv:// once, unless ctx is done first, and resolves no other names.
 //
 // Errors: a malformed connect string; the name servers' error; or records that name no server.
 func Servers(ctx context.Context, connect string) (servers []string, chroot string, err error) {
@@ -48,7 +48,7 @@ func parse(connect string) (servers []string, source *client.Source, chroot stri
 	return servers, source, chroot, err
 }
 
-// parseConnect splits "h1:2181,h2:2181/chroot" into addresses with ports, and the chroot or "".
+// parseConnect splits "h1:2181,h2:2181/chroot" into addresses with ports, each once, and the chroot or "".
 func parseConnect(connect string) (servers []string, chroot string, err error) {
 	if strings.Contains(connect, "://") {
 		return nil, "", fmt.Errorf("connect string %q: unexpected scheme %s: want %s", connect,
@@ -73,7 +73,9 @@ func parseConnect(connect string) (servers []string, chroot string, err error) {
 		if err != nil {
 			return nil, "", fmt.Errorf("connect string %q: server %q: %w", connect, host, err)
 		}
-		servers = append(servers, address)
+		if !slices.Contains(servers, address) { // each costs an attempt to connect in every round
+			servers = append(servers, address)
+		}
 	}
 	return servers, chroot, nil
 }

@@ -26,6 +26,33 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
+// The connect string names a server several times. When that one falls silent, the client tries it once before the
+// other, so its hold survives.
+func TestDial_ServerNamedSeveralTimes_IsOne(t *testing.T) {
+	t.Parallel()
+	for range 5 { // the order is random
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			fronts := srv.Fronts()
+			var silent atomic.Bool
+			dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+				if silent.Load() && address == fronts[0].Addr() {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return srv.DialAs(trial.Label)(ctx, network, address)
+			}
+			fronts[1].Stop()
+			c := trial.DialTo(t, strings.Repeat(fronts[0].Addr()+",", 9)+fronts[1].Addr(), conn.WithDialer(dial))
+			hold := lock(t, c)
+			require.NoError(t, fronts[1].Start())
+			silent.Store(true)
+			srv.Cut(trial.Ours)
+			time.Sleep(trial.Timeout)
+			require.NoError(t, hold.Err())
+		}, zktest.WithFronts(3))
+	}
+}
+
 // directory provides a function for WithServers.
 type directory struct {
 	mu    sync.Mutex
