@@ -122,6 +122,7 @@ func (h *hosts) forget() {
 	gone := func(name string) bool { return !slices.Contains(h.names, name) && !slices.Contains(h.members, name) }
 	maps.DeleteFunc(h.found, func(name string, _ []lifetime.Server) bool { return gone(name) })
 	maps.DeleteFunc(h.preferred, func(name string, _ bool) bool { return gone(name) })
+	maps.DeleteFunc(h.left, func(name string, _ bool) bool { return gone(name) && name != h.good.Name }) // see kin
 }
 
 func sameNames(a, b []string) bool {

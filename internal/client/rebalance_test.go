@@ -1,7 +1,10 @@
 package client
 
 import (
+	"fmt"
+	"log/slog"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -78,6 +81,29 @@ func TestRedraw_NoneIsLeft_TheClientStays(t *testing.T) {
 	require.Zero(t, h.target)
 	h.redraw([]string{"a"}, []string{"b"})
 	require.Equal(t, "b", h.target.Name)
+}
+
+// Every configuration has other servers, such as those of pods with new addresses. Of the servers that have left, the
+// client remembers only those that it is at, or may return to.
+func TestTakeMembers_ServersComeAndGo_AreForgotten(t *testing.T) {
+	t.Parallel()
+	config := &Config{
+		Servers: []string{"a"},
+		Members: func(config []byte) (uint64, []string, error) {
+			n, err := strconv.ParseUint(string(config), 10, 64)
+			return n, []string{"a", fmt.Sprintf("pod-%d", n)}, err
+		},
+	}
+	config.Log = slog.New(slog.DiscardHandler)
+	c := &core{opts: config, hosts: newHosts(config)}
+	for n := range 100 {
+		c.takeMembers(fmt.Append(nil, n))
+		if n == 10 {
+			c.hosts.good = lifetime.Server{Name: "pod-10", Address: "pod-10"}
+		}
+	}
+	require.Equal(t, map[string]bool{"pod-10": true}, c.hosts.left)
+	require.Equal(t, c.hosts.members, c.hosts.kin())
 }
 
 func split(names string) (list []string) {
