@@ -158,7 +158,10 @@ func (h *hosts) lookUp(ctx context.Context, one bool) (names []string, errs []er
 			}
 			var servers []lifetime.Server
 			for _, address := range addresses {
-				servers = append(servers, lifetime.Server{Name: name, Address: net.JoinHostPort(address, port)})
+				server := lifetime.Server{Name: name, Address: net.JoinHostPort(address, port)}
+				if !slices.Contains(servers, server) { // /etc/hosts may list one twice
+					servers = append(servers, server)
+				}
 			}
 			h.mu.Lock()
 			defer h.mu.Unlock()
