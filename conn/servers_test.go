@@ -649,6 +649,22 @@ func TestPreferredServers_OwnZoneIsAway_TheClientComesBack(t *testing.T) {
 	}
 }
 
+// The connect string names none of the client's own zone. The client learns of them from the configuration, and moves
+// to one of them.
+func TestPreferredServers_OwnZoneIsInTheConfiguration_TheClientMovesThere(t *testing.T) {
+	t.Parallel()
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		fronts := srv.Fronts()
+		require.NoError(t, srv.Set("/zookeeper/config", config("100000001", fronts...)))
+		c := trial.DialTo(t, fronts[2].Addr(), conn.WithDialer(srv.DialAs(trial.Label)), conn.WithEnsembleTracking(),
+			conn.WithPreferredServers(ownZone), conn.WithRebalance(time.Minute))
+		hold := lock(t, c)
+		time.Sleep(3 * time.Minute)
+		require.True(t, ownZone(c.Status().Server), c.Status().Server)
+		require.NoError(t, hold.Err())
+	}, zktest.WithFronts(3))
+}
+
 // The only preferred server closes the connection, and takes the client back. It used to be tried last then. If it is
 // silent, the others are tried first, because holds have no time to lose.
 func TestPreferredServers_OnlyOne_IsTriedFirst(t *testing.T) {

@@ -234,15 +234,12 @@ func (h *hosts) shuffled(names []string) (all []lifetime.Server) {
 	return all
 }
 
-// gave records that the server tried last gave the session. If the user prefers others, the client moves to one of
-// them, which may be back by then.
+// gave records that the server tried last gave the session.
 func (h *hosts) gave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.good = h.last
-	if h.target == (lifetime.Server{}) && !h.preferred[h.good.Name] && len(h.favorites(h.kin())) > 0 {
-		h.drawAmong(h.kin())
-	}
+	h.seekFavorite()
 }
 
 // tries records that a server is about to be tried.

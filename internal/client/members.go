@@ -61,6 +61,7 @@ func (c *core) takeMembers(config []byte) {
 		maps.Copy(h.preferred, judged)
 		h.forget()
 		h.redraw(was, servers)
+		h.seekFavorite()
 	}
 	h.mu.Unlock()
 	switch {
