@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 // allHeld yields the grants under p, of the given kind, that ctx descends from, innermost first. There are several if
@@ -68,14 +70,30 @@ func CheckDeadlock(ctx context.Context, p *ephemeral.Parent, kind string, others
 	for _, other := range others {
 		for g := range allHeld(ctx, p, other) {
 			n := g.Node
-			path := p.Path + strings.TrimPrefix(n.Paths[0], n.Parent.Path)
+			held := p.Path + strings.TrimPrefix(n.Paths[0], n.Parent.Path)
 			known := exclusive && n.Parent.Client.Same(p.Client)
-			if g.IsHeld() && (known || isThere(ctx, p, path, n.Czxid)) {
-				return fmt.Errorf("%s: %w: the context descends from the hold %s", p.Path, zkrecipes.ErrDeadlock, path)
+			if g.IsHeld() && (known || isThere(ctx, p, held, n.Czxid)) {
+				return deadlock(p, held)
 			}
 		}
 	}
 	return nil
+}
+
+// CheckDeadlockBehind is CheckDeadlock for a contender that waits for one of another caller, which in turn waits for
+// those ahead of it: one of them may be a node of the contender's own kind that ctx descends from.
+func CheckDeadlockBehind(ctx context.Context, p *ephemeral.Parent, kind string, ahead []layout.Contender) error {
+	for g := range allHeld(ctx, p, kind) {
+		name := path.Base(g.Node.Paths[0])
+		if g.IsHeld() && slices.ContainsFunc(ahead, func(c layout.Contender) bool { return c.Name == name }) {
+			return deadlock(p, path.Join(p.Path, name))
+		}
+	}
+	return nil
+}
+
+func deadlock(p *ephemeral.Parent, held string) error {
+	return fmt.Errorf("%s: %w: the context descends from the hold %s", p.Path, zkrecipes.ErrDeadlock, held)
 }
 
 // isThere reports whether a node is known to exist. Whatever prevents an answer delays the acquisition as well.

@@ -318,7 +318,8 @@ func (q *Queue) acquire(
 // takeTurn is the loop of every queue. It returns when the rule grants the waiter's contender, with the listing that
 // shows it, or nil if an event or a release did.
 //
-// Errors: *BusyError if others are ahead of a waiter that does not wait.
+// Errors: *BusyError if others are ahead of a waiter that does not wait; ErrDeadlock if whoever it would wait for waits
+// for a hold that the waiter's context descends from.
 func (w *Waiter) takeTurn(rule Rule, waits bool) (*listing, error) {
 	w.lookBesideList()
 	for {
@@ -337,6 +338,9 @@ func (w *Waiter) takeTurn(rule Rule, waits bool) (*listing, error) {
 		w.saw(l, me)
 		if !waits {
 			return nil, w.queue.busy(w.ctx, w.session, w.seen.head, w.seen.among)
+		}
+		if err := hold.CheckDeadlockBehind(w.ctx, w.queue.parent, w.node.Kind, l.queue[:predecessor]); err != nil {
+			return nil, err
 		}
 		// The listing can be freed while the waiter waits.
 		turn, err := w.await(w.ctx, w.obstacleOf(l.queue, me, predecessor, rule))

@@ -599,3 +599,22 @@ func TestRelease_ContextOfTheHolds(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
+
+// The second reader waited for a writer that came between the two, and that waited for the first.
+func TestLockAll_ReadersOfTwoClients_WriterInBetween(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		x, err := rwlock.New(a, path)
+		require.NoError(t, err)
+		y, err := rwlock.New(b, path)
+		require.NoError(t, err)
+		writer := path + "/_c_00000000-0000-4000-8000-000000000000-__WRIT__0000000001"
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Path: "__READ__"}, zktest.Before(func(zktest.Request) {
+			_, err := srv.Create(writer, nil, zktest.Persistent)
+			assert.NoError(t, err)
+		}))
+		_, err = multilock.LockAll(briefly(t.Context(), t), x.RPart(), y.RPart())
+		require.ErrorIs(t, err, zkrecipes.ErrDeadlock)
+		require.NoError(t, srv.Delete(writer))
+		bubble.Clean(t, srv, path)
+	})
+}

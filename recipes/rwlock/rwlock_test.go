@@ -631,6 +631,25 @@ func TestLock_ThroughTwoClients_WouldWaitForItself(t *testing.T) {
 	})
 }
 
+// The second reader waited for a writer that waited for the caller's first hold.
+func TestRLock_ThroughTwoClients_BehindAWriter_WouldWaitForItself(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		x, y := newLock(t, a), newLock(t, b)
+		first := held(t, t.Context(), x.RLock)
+		writer := bubble.Start(t.Context(), y.Lock)
+		writer.Waits(t)
+		require.ErrorIs(t, bubble.Start(first.Context(), y.RLock).Failed(t, 0), zkrecipes.ErrDeadlock)
+		_, err := y.TryRLock(first.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		other := bubble.Start(t.Context(), y.RLock)
+		other.Waits(t)
+		release(t, first)
+		release(t, writer.Granted(t, 0))
+		release(t, other.Granted(t, 0))
+		bubble.Clean(t, srv, path)
+	})
+}
+
 func TestRevoke_AsksAllWhoHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
