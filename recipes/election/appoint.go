@@ -87,7 +87,7 @@ func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participan
 			if err := e.ask(inside, s, t, a, again); err != nil {
 				return err
 			}
-			if err := e.awaitLeaving(inside, s, ahead, a.to); err != nil {
+			if err := e.awaitLeaving(inside, s, ahead, a); err != nil {
 				return err
 			}
 		}
@@ -217,7 +217,9 @@ func (e *Election) remove(ctx context.Context, a appointment, asker int64) {
 
 // awaitLeaving waits until one of two candidates has left, or the appointment is gone, or until their events may have
 // been lost.
-func (e *Election) awaitLeaving(ctx context.Context, s *session.Session, ahead, to string) error {
+//
+// Errors: ErrNotStanding if the appointed candidate's name is now that of another node.
+func (e *Election) awaitLeaving(ctx context.Context, s *session.Session, ahead string, a appointment) error {
 	var watches [3]*session.Watch
 	defer func() {
 		for _, w := range watches {
@@ -225,22 +227,26 @@ func (e *Election) awaitLeaving(ctx context.Context, s *session.Session, ahead, 
 		}
 	}()
 	who := ""
-	for i, path := range []string{e.queue.Child(ahead), e.queue.Child(to), e.next()} {
-		data, _, w, err := s.GetW(ctx, path)
+	for i, path := range []string{e.queue.Child(ahead), e.queue.Child(a.to), e.next()} {
+		data, stat, w, err := s.GetW(ctx, path)
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if watches[i] = w; i == 0 {
+		watches[i] = w
+		switch {
+		case i == 0:
 			who = znode.NameIn(data)
+		case i == 1 && stat.Czxid != a.czxid:
+			return fmt.Errorf("%s: %w: its token is %d, not %d", path, ErrNotStanding, stat.Czxid, a.czxid)
 		}
 	}
 	_, err := s.AwaitChange(ctx, s.RecheckAfter(), watches[0].Fired(), watches[1].Fired(), watches[2].Fired())
 	if err != nil && ctx.Err() != nil {
 		err = e.failed(fmt.Errorf("%s (%s) is still ahead of %s, and may not support standing back: %w",
-			ahead, who, to, err))
+			ahead, who, a.to, err))
 	}
 	return err
 }

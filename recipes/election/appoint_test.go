@@ -79,9 +79,14 @@ func (p *parliament) find(name string) zkrecipes.Participant {
 // appoint appoints a candidate, within a second.
 func (p *parliament) appoint(name string) error {
 	p.Helper()
+	return p.appointIt(p.find(name))
+}
+
+func (p *parliament) appointIt(to zkrecipes.Participant) error {
+	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), time.Second)
 	defer cancel()
-	return p.leader.Appoint(ctx, p.term, p.find(name))
+	return p.leader.Appoint(ctx, p.term, to)
 }
 
 // waits requires that no one but the leader leads.
@@ -445,6 +450,18 @@ func TestAppoint_BadInput(t *testing.T) {
 		require.NoError(p, p.term.Release(p.Context()))
 		require.ErrorIs(p, p.leader.Appoint(p.Context(), p.term, p.find("d")), zkrecipes.ErrReleased)
 		elected(p.T, p.campaigns["b"])
+	})
+}
+
+// No candidate stands back for a node that is not the one appointed, so Appoint waited until its context was done.
+func TestAppoint_TokenOfAnother(t *testing.T) {
+	convene(t, func(p *parliament) {
+		for _, token := range []zkrecipes.Token{0, p.term.Token()} {
+			to := p.find("d")
+			to.Token = token
+			require.ErrorIs(p, p.appointIt(to), election.ErrNotStanding)
+			require.Equal(p, "abcd", p.queue())
+		}
 	})
 }
 
