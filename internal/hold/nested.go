@@ -14,13 +14,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// allHeld yields the grants under p, of the given kind, that ctx descends from, innermost first. There are several if
-// two ensembles have equal paths, or if two clients of one ensemble hold a lock as readers.
+// allHeld yields the grants under p, of the given kind, that ctx descends from through a hold that has not ended,
+// innermost first. There are several if two ensembles have equal paths, or if two clients of one ensemble hold a lock
+// as readers.
 func allHeld(ctx context.Context, p *ephemeral.Parent, kind string) iter.Seq[*Grant] {
 	return func(yield func(*Grant) bool) {
 		for b := backingOf(ctx); b != nil; b = backingOf(b.Context) {
 			n := b.grant.Node
-			if n.Kind == kind && n.Parent.Client.Abs(n.Parent.Path) == p.Client.Abs(p.Path) && !yield(b.grant) {
+			if n.Kind == kind && n.Parent.Client.Abs(n.Parent.Path) == p.Client.Abs(p.Path) && b.hold.Err() == nil &&
+				!yield(b.grant) {
 				return
 			}
 		}

@@ -650,6 +650,26 @@ func TestRLock_ThroughTwoClients_BehindAWriter_WouldWaitForItself(t *testing.T) 
 	})
 }
 
+// A context without the cancellation of its hold outlives it. Another hold on the same node, of another goroutine, made
+// the released one count as held.
+func TestLock_InsideAReleasedHold_WhileANestedOneLives_Waits(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		l := newLock(t, a, rwlock.WithReentrance())
+		for _, acquire := range []func(context.Context) (*zkrecipes.Hold, error){l.RLock, l.Lock} {
+			first := held(t, t.Context(), acquire)
+			nested := held(t, first.Context(), acquire)
+			require.Equal(t, first.Path(), nested.Path())
+			release(t, first)
+			outlives := context.WithoutCancel(first.Context())
+			writer := bubble.Start(outlives, l.Lock)
+			writer.Waits(t)
+			release(t, nested)
+			release(t, writer.Granted(t, 0))
+		}
+		bubble.Clean(t, srv, path)
+	})
+}
+
 func TestRevoke_AsksAllWhoHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
