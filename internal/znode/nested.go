@@ -38,28 +38,30 @@ func (q *Queue) conflicting(kind string) []string {
 	return slices.DeleteFunc(slices.Clone(q.kinds), func(other string) bool { return other == Read })
 }
 
-// ErrNotHeld means that a context does not descend from a hold that is still held.
-var ErrNotHeld = errors.New("not held")
+// errNotHeld means that a context does not descend from a hold that is still held.
+var errNotHeld = errors.New("not held")
 
-// Downgrade takes the place, in the queue, of the contender of the from kind that ctx descends from. The rule sees both
-// contenders in one list, so no contender behind them can have been granted. Both then hold the place, which is free
-// when both have left. They share one token, and the next contender to get the place has a larger one.
+// downgrade takes the place, in the queue, of the contender of the kind e.From that ctx descends from. The rule sees
+// both contenders in one list, so no contender behind them can have been granted. Both then hold the place, which is
+// free when both have left. They share one token, and the next contender to get the place has a larger one.
 //
-// Errors: ErrNotHeld if there is no such contender, or its node is not in the list.
-func (q *Queue) Downgrade(ctx context.Context, from string, e Entry) (*zkrecipes.Hold, error) {
-	g, ok := hold.Above(ctx, q.parent, from)
+// Errors: errNotHeld if there is no such contender, or its node is not in the list.
+func (q *Queue) downgrade(ctx context.Context, e Entry, a *hold.Attempt) (*zkrecipes.Hold, error) {
+	if e.From == "" {
+		return nil, errNotHeld
+	}
+	g, ok := hold.Above(ctx, q.parent, e.From)
 	if !ok || !g.IsHeld() { // a writer that was released may still have its node
-		return nil, ErrNotHeld
+		return nil, errNotHeld
 	}
 	writer := q.Parse(g.Node.Paths[0])
 	want := q.spec(e.Kind)
 	want.Key = writer.Key
-	waiting, a := q.begin(ctx, e.As, false)
-	h, err := a.End(q.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
+	h, err := q.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
 		if s.ID() != g.Node.Session.ID() {
-			return nil, ErrNotHeld
+			return nil, errNotHeld
 		}
-		w, err := q.join(waiting, s, want, a, true)
+		w, err := q.join(ctx, s, want, a, true)
 		if err != nil {
 			return nil, err
 		}
@@ -69,9 +71,9 @@ func (q *Queue) Downgrade(ctx context.Context, from string, e Entry) (*zkrecipes
 		}
 		h, err := w.grant(g.Token)
 		return h, w.gaveUp(err)
-	}))
+	})
 	if errors.Is(err, zkrecipes.ErrLocked) {
-		return nil, ErrNotHeld
+		return nil, errNotHeld
 	}
 	return h, err
 }

@@ -428,12 +428,11 @@ func TestPlace_Downgraded_WriterWaitsForTheReader(t *testing.T) {
 		rw, err := znode.New(c, path, recipe.Config{}, znode.Read, znode.Write)
 		require.NoError(t, err)
 		write, read := znode.Entry{Kind: znode.Write, Rule: znode.First},
-			znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead}
+			znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead, From: znode.Write}
 		writer := acquireAs(t.Context(), rw, write).Granted(t, time.Hour)
 		waiting := acquireAs(t.Context(), rw, write)
 		waiting.Waits(t)
-		reader, err := rw.Downgrade(writer.Context(), znode.Write, read)
-		require.NoError(t, err)
+		reader := acquireAs(writer.Context(), rw, read).Granted(t, 0)
 		release(t, writer)
 		waiting.Waits(t)
 		behind := acquireAs(t.Context(), rw, read)

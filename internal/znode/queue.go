@@ -55,6 +55,7 @@ type Entry struct {
 	Kind string // one of the queue's kinds
 	Rule Rule
 	As   string // the name of the recipe in traces
+	From string // if not empty, the kind of contender whose place a caller inside its hold takes; see downgrade
 	// Joined, if not nil, is called for each contender that [Queue.Acquire] creates for the caller, with its path and a
 	// function that makes the caller leave the queue, unless it is granted first, and join it again at the tail. The
 	// function returns false, and has no effect, if the caller no longer waits with that contender.
@@ -168,6 +169,9 @@ func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 		return h, nil
 	}
 	waiting, a := q.begin(ctx, e.As, false)
+	if h, err := q.downgrade(waiting, e, a); !errors.Is(err, errNotHeld) {
+		return a.End(h, err)
+	}
 	if err := hold.CheckDeadlock(waiting, q.parent, e.Kind, q.conflicting(e.Kind)); err != nil {
 		return a.End(nil, err)
 	}
@@ -186,6 +190,9 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 		return h, nil
 	}
 	trying, a := q.begin(ctx, e.As, true)
+	if h, err := q.downgrade(trying, e, a); !errors.Is(err, errNotHeld) {
+		return a.End(h, err)
+	}
 	return a.End(q.inSession(trying, func(s *session.Session) (*zkrecipes.Hold, error) {
 		l, err := q.current(trying, s) // most refusals cost no write
 		if err != nil {

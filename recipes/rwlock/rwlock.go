@@ -77,7 +77,7 @@ func New(c *conn.Client, path string, opts ...Option) (*RWLock, error) {
 
 // These are the entries with which readers and writers queue.
 var (
-	asReader = znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead, As: "rwlock-read"}
+	asReader = znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead, As: "rwlock-read", From: znode.Write}
 	asWriter = znode.Entry{Kind: znode.Write, Rule: znode.First, As: "rwlock-write"}
 )
 
@@ -141,9 +141,6 @@ func (l *RWLock) TryRLock(ctx context.Context) (*zkrecipes.Hold, error) {
 func (l *RWLock) read(ctx context.Context, acquire acquire) (*zkrecipes.Hold, error) {
 	if h, ok := l.queue.Held(ctx, znode.Read); ok {
 		return h, nil
-	}
-	if h, err := l.queue.Downgrade(ctx, znode.Write, asReader); !errors.Is(err, znode.ErrNotHeld) {
-		return h, err
 	}
 	return acquire(ctx, asReader)
 }

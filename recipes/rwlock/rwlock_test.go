@@ -189,6 +189,40 @@ func TestDowngrade_WriterGoneMeanwhile_IsNoGrant(t *testing.T) {
 	}
 }
 
+// A downgrade that finds its writer gone was reported as two acquisitions, and one of TryRLock as a call that waits.
+func TestDowngrade_IsTracedOnce(t *testing.T) {
+	for name, try := range map[string]bool{"RLock": false, "TryRLock": true} {
+		for _, gone := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s gone=%v", name, gone), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Run(t, zktest.InMemory())
+					var ends []zkrecipes.AcquireEnd
+					tracer := &zkrecipes.Tracer{
+						AcquireEnd: func(_ context.Context, e zkrecipes.AcquireEnd) { ends = append(ends, e) },
+					}
+					l := newLock(t, bubble.Dial(t, srv, "a", conn.WithTracer(tracer)))
+					writer := held(t, t.Context(), l.Lock)
+					if gone {
+						srv.LoseWatch(zktest.Label("a"), writer.Path()) // the holder is not notified
+						srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "__READ__"}, zktest.Before(func(zktest.Request) {
+							assert.NoError(t, srv.Delete(writer.Path()))
+						}))
+					}
+					acquire := l.RLock
+					if try {
+						acquire = l.TryRLock
+					}
+					held(t, writer.Context(), acquire)
+					require.Len(t, ends, 2)
+					require.Equal(t, "rwlock-read", ends[1].Recipe)
+					require.Equal(t, try, ends[1].Try)
+					require.NoError(t, ends[1].Err)
+				})
+			})
+		}
+	}
+}
+
 func TestDowngrade_SessionOfTheWriterGone_IsAnOrdinaryReader(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		mine := newLock(t, a)

@@ -96,7 +96,7 @@ var canaries = []canary{
 		"l, _, err := w.locate(nil)\n\tothers := 0\n\tif err == nil {\n\t\tothers = len(l.queue) - want.Count\n\t}\n\tif err == nil && changed",
 	}}},
 	{"grant: a downgrade gets a new token", quick + "./recipes/rwlock", []edit{{
-		"internal/znode", "Queue.Downgrade", "w.grant(g.Token)", "w.grant(0 * g.Token)",
+		"internal/znode", "Queue.downgrade", "w.grant(g.Token)", "w.grant(0 * g.Token)",
 	}}},
 	{"node: the sequence number is used as the token", queueTests + ";" + quick + "./recipes/mutex", []edit{{
 		"internal/ephemeral", "Parent.newNode", "Paths: paths, Czxid: zxid,",
