@@ -77,6 +77,7 @@ func (m *Marked) Update(ctx context.Context, next func(data []byte) ([]byte, err
 func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]byte) ([]byte, error)) ([]byte, error) {
 	m.number++
 	var w write
+	synced := false
 	for {
 		now, err := m.read(ctx, s)
 		if err == nil && w.doubt != nil {
@@ -95,11 +96,16 @@ func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]b
 			return nil, outcome.Undecided(w.doubt, err)
 		}
 		if w.doubt == nil {
-			if w.data, err = next(now.Data); err != nil && m.lastWritten != nil {
-				// The error may be about something that another client has since replaced.
+			w.data, err = next(now.Data)
+			// Another client may have replaced what m.lastWritten shows, and the server may be lagging: the error is about a stale
+			// state then.
+			if err != nil && !synced {
 				m.lastWritten = nil
-				continue
-			} else if err != nil {
+				if synced, err = true, s.Sync(ctx, m.path); err == nil {
+					continue
+				}
+			}
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -344,6 +344,32 @@ func TestAdd_Refused(t *testing.T) {
 	})
 }
 
+// The server lags behind the leader, so the counter has a state that another client has since replaced. The error was
+// about that state.
+func TestAdd_ServerLags_RefusesOnlyWhatTheLeaderHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithFronts(3))
+		front := srv.Fronts()[2]
+		c, err := conn.Dial(t.Context(), front.Addr(), conn.WithDialer(front.DialAs("a")),
+			conn.WithSessionTimeout(bubble.Timeout), bubble.Silent)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		a, err := value.NewCounter(c, path, value.KazooCounter())
+		require.NoError(t, err)
+		add(t, a, 1)
+		for _, bad := range []string{"ten", fmt.Sprint(math.MaxInt64)} {
+			require.NoError(t, srv.Set(path, []byte(bad)))
+			_, err = a.Add(t.Context(), 1)
+			require.Error(t, err)
+			synctest.Wait()
+			front.Lag()
+			require.NoError(t, srv.Set(path, []byte("5")))
+			time.AfterFunc(100*time.Millisecond, front.CatchUp)
+			require.EqualValues(t, 6, add(t, a, 1))
+		}
+	})
+}
+
 // Goroutines of two clients reserve blocks.
 func TestNext_BlocksAreDistinct(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
