@@ -39,7 +39,8 @@ type Version struct {
 	Number int32
 }
 
-// Exists reports whether the node existed.
+// Exists reports whether the node existed. It is false for the nodes below /zookeeper that servers create themselves,
+// such as /zookeeper/config, because no transaction created them.
 func (v Version) Exists() bool { return v.Czxid != 0 }
 
 func versionOf(stat *zk.Stat) Version { return Version{stat.Czxid, stat.Mzxid, stat.Version} }
