@@ -168,8 +168,12 @@ func (r roster) away(last plan) map[string]int64 {
 
 func (r roster) isUrgent(last, next plan) bool {
 	members, serving, able := map[string]presence{}, false, false
+	refused := map[[2]string]bool{} // by member and shard: there may be thousands, and each of them may move
 	for _, m := range r.members {
 		members[m.id] = m.presence
+		for _, shard := range m.Refuses {
+			refused[[2]string{m.id, shard}] = true
+		}
 		serving = serving || len(last.Owners[m.id]) > 0
 		able = able || m.isCandidate()
 	}
@@ -182,7 +186,7 @@ func (r roster) isUrgent(last, next plan) bool {
 	owners := next.byShard()
 	for shard, id := range last.byShard() {
 		m, present := members[id]
-		if owners[shard] != id && (!present || m.Leaving || slices.Contains(m.Refuses, shard)) {
+		if owners[shard] != id && (!present || m.Leaving || refused[[2]string{id, shard}]) {
 			return true
 		}
 	}
