@@ -22,9 +22,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// Main runs a program until it is done or interrupted.
+// Main runs a program until it is done or interrupted. A second interrupt kills it.
 func Main(name string, run func(ctx context.Context, args []string, out io.Writer) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {

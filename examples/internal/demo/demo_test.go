@@ -2,12 +2,17 @@ package demo
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/pem"
 	"flag"
+	"fmt"
+	"io"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -99,6 +104,55 @@ func TestEnsemble_DialsOverTLSWithCredentials(t *testing.T) {
 	defer client.Close()
 	_, err = client.Create(t.Context(), "/mine", nil, 0, zk.AuthACL(zk.PermAll)...)
 	require.NoError(t, err, "the credential was sent")
+}
+
+const isChild = "ZKRECIPES_DEMO_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(isChild) != "" {
+		Main("stubborn", func(ctx context.Context, _ []string, out io.Writer) error {
+			_, _ = fmt.Fprintln(out, "ready")
+			<-ctx.Done()
+			_, _ = fmt.Fprintln(out, "interrupted")
+			select {}
+		})
+	}
+	os.Exit(m.Run())
+}
+
+// A program that does not stop, for example because its server is dead, ignored every further interrupt.
+func TestMain_SecondInterrupt_Kills(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a process cannot be interrupted on Windows")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	child := exec.CommandContext(ctx, os.Args[0])
+	child.Env = append(os.Environ(), isChild+"=1")
+	out, err := child.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	for _, line := range []string{"ready\n", "interrupted\n"} {
+		said := make([]byte, len(line))
+		_, err := io.ReadFull(out, said)
+		require.NoError(t, err)
+		require.Equal(t, line, string(said))
+		require.NoError(t, child.Process.Signal(os.Interrupt))
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = child.Wait() // it is killed
+	}()
+	for {
+		select {
+		case <-ended:
+			require.NoError(t, ctx.Err(), "still running after a minute of interrupts")
+			return
+		case <-time.After(50 * time.Millisecond): // the previous one may have come too soon after the first
+			_ = child.Process.Signal(os.Interrupt) // fails once it has ended
+		}
+	}
 }
 
 func TestParse_HelpIsNoFailure(t *testing.T) {
