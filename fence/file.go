@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -70,9 +71,10 @@ type File struct {
 // until that File is closed or ctx is done. If a crash left an unfinished record at the end of the file, OpenFile drops
 // it, because it was never acknowledged.
 //
-// Errors: context.Cause(ctx), with [ErrInUse] if another File has the file open; [ErrInvalid] for an empty path; errors
-// of the file system; or [ErrCorrupt] if the file is damaged in any other way, or is not a regular file. An operator
-// has to resolve the last one, because a fence that forgets protects nothing.
+// Errors: context.Cause(ctx), with [ErrInUse] if another File has the file open; [ErrInvalid] for a path that is empty,
+// or ends in ".lock" or ".tmp", because it may belong to another File; errors of the file system; or [ErrCorrupt] if the
+// file is damaged in any other way, or is not a regular file. An operator has to resolve the last one, because a fence
+// that forgets protects nothing.
 func OpenFile(ctx context.Context, path string) (*File, error) {
 	f := &File{turn: make(chan struct{}, 1)}
 	if err := f.open(ctx, path); err != nil {
@@ -96,6 +98,9 @@ func (f *File) open(ctx context.Context, path string) (err error) {
 	}
 	if f.path, err = resolve(f.path); err != nil {
 		return err
+	}
+	if suffix := strings.ToLower(filepath.Ext(f.path)); suffix == ".lock" || suffix == ".tmp" {
+		return fmt.Errorf("%w: %s ends in %s, so it may belong to another fence file", ErrInvalid, f.path, suffix)
 	}
 	if info, err := os.Stat(f.path); err == nil && !info.Mode().IsRegular() { // to open a named pipe may block forever
 		return fmt.Errorf("%w: %s is not a regular file", ErrCorrupt, f.path)

@@ -53,6 +53,16 @@ func raise(t *testing.T, f *File, resource string, token, highest zkrecipes.Toke
 // odd is a resource name that would break a careless log.
 const odd = "a \"name\"\nwith 00000000 1 \"lines\" \x00\xff é"
 
+// The fence at the shorter path overwrote the other one, which then forgot its tokens.
+func TestOpenFile_PathThatAnotherFenceUses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	for _, beside := range []string{path + ".tmp", path + ".lock", path + ".TMP"} {
+		_, err := OpenFile(t.Context(), beside)
+		require.ErrorIs(t, err, ErrInvalid)
+		require.NoFileExists(t, beside)
+	}
+}
+
 func TestFile_RemembersAcrossOpening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	f := openFile(t, path)
