@@ -1,6 +1,7 @@
 package ephemeral
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -58,16 +59,14 @@ func (n *Node) IsCopy(name string) bool {
 
 // RequireExists returns ErrGone if one of the paths does not exist.
 func (n *Node) RequireExists(ctx context.Context) error {
-	for _, path := range n.Paths {
-		exists, stat, err := n.Session.Exists(ctx, path)
-		if err != nil {
-			return err
+	errs := make([]error, len(n.Paths))
+	session.InFlight(len(n.Paths), func(i int) {
+		exists, stat, err := n.Session.Exists(ctx, n.Paths[i])
+		if errs[i] = err; err == nil && (!exists || stat.Czxid != n.Czxid) {
+			errs[i] = ErrGone
 		}
-		if !exists || stat.Czxid != n.Czxid {
-			return ErrGone
-		}
-	}
-	return nil
+	})
+	return cmp.Or(errs...)
 }
 
 // Remove begins to delete the node and returns immediately. The deletion is repeated, with backoff, until it is

@@ -163,6 +163,22 @@ func TestRelease_OneLeaseGoneMeanwhile_RemovesTheOthers(t *testing.T) {
 	})
 }
 
+// The leases were read one after another.
+func TestHold_Check_ManyLeases_AreReadTogether(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		h := acquire(t, newSemaphore(t, a, 200), 200)
+		srv.SetLatency(time.Millisecond)
+		began := time.Now()
+		require.NoError(t, h.Check(t.Context()))
+		require.Less(t, time.Since(began), 20*time.Millisecond)
+		srv.SetLatency(0)
+		require.NoError(t, srv.Delete(srv.Ephemerals(srv.SessionOf("a"))[150]))
+		require.ErrorIs(t, h.Check(t.Context()), zkrecipes.ErrLost)
+		synctest.Wait()
+		clean(t, srv)
+	})
+}
+
 func TestHold_Txn_IsGuardedByAllLeases(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		_, err := srv.Create("/data", []byte("old"), zktest.Persistent)
