@@ -14,7 +14,7 @@ func (e *engine) answered(r *request, a *session.Answer) {
 	switch {
 	case session.Repeatable(a.Err), errors.Is(a.Err, zkrecipes.ErrLost),
 		a.Err != nil && a.Zxid == 0 && !errors.Is(a.Err, zkrecipes.ErrTooLarge):
-		e.mustRest = e.mustRest || a.Zxid > 0 // the server asks to retry later
+		e.mustRest = true // the server asks to retry later, or the connection is gone, and the next one ends the pause
 		e.unanswered(r, a.Err)
 		return
 	case e.noteZxid(r, a.Zxid):

@@ -132,7 +132,12 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 		case err != nil:
 			c.end(err)
 			return true
-		case len(news) > 0 && ctx.Err() == nil: // news may never cease, but the caller of Close does not wait for that
+		case len(news) > 0 && ctx.Err() == nil: // news may never cease, but neither Close nor a recheck waits for that
+			select {
+			case <-recheck.C:
+				c.recheck()
+			default:
+			}
 			continue
 		case rests && !resting: // however many events arrive in the meantime
 			restOver.Reset(restTime)
@@ -147,9 +152,7 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 			c.mu.Unlock()
 			resting = false
 		case <-recheck.C:
-			c.mu.Lock()
-			e.recheck()
-			c.mu.Unlock()
+			c.recheck()
 		case <-s.Done():
 			c.sessionOver(f)
 			return false
@@ -158,6 +161,12 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 			return true
 		}
 	}
+}
+
+func (c *Cache) recheck() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.engine.recheck()
 }
 
 // handle handles news. It returns what must be sent, whether the engine should rest, and why it has ended.

@@ -20,6 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -1226,5 +1227,57 @@ func TestTree_ServerSetsNoWatchesOnce_IsTriedAtTheNextRecheck(t *testing.T) {
 		tried := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Proceed())
 		time.Sleep(time.Minute)
 		require.Equal(t, 1, tried.Hits())
+	})
+}
+
+// Nodes change faster than the cache can read them, so it always has news to handle. It never looked at its ticker.
+func TestTree_NewsNeverCease_LostWatch_IsFoundByTheRecheck(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/lost")
+		const nodes = 50
+		for i := range nodes {
+			create(t, srv, fmt.Sprintf("/app/n%d", i))
+		}
+		var slow atomic.Bool
+		client := bubble.Dial(t, srv, "w", trial.Through(srv, trial.Pipe{OnWrite: func([]byte) {
+			if slow.Load() {
+				time.Sleep(2 * time.Millisecond)
+			}
+		}}))
+		c, err := cache.Tree(client, root, cache.WithRecheck(time.Second))
+		require.NoError(t, err)
+		defer c.Close(t.Context())
+		ready(t, c)
+		time.Sleep(10 * time.Millisecond) // the rechecks come between the changes
+		slow.Store(true)
+		require.Positive(t, srv.LoseWatch(trial.Ours, "/app/lost"))
+		require.NoError(t, srv.Set("/app/lost", []byte("new")))
+		for i := range 6000 {
+			require.NoError(t, srv.Set(fmt.Sprintf("/app/n%d", i%nodes), nil))
+			time.Sleep(500 * time.Microsecond)
+		}
+		e, _ := c.Get("/app/lost")
+		require.Equal(t, "new", string(e.Data))
+	})
+}
+
+// Some servers answer an error without a transaction number. Such requests were repeated without a pause.
+func TestNode_ErrorsWithoutATransaction_AreFollowedByPauses(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		refused := srv.Intercept(zktest.Match{From: trial.Ours, Op: zktest.OpGetData, Times: 100},
+			zktest.Fail(zktest.CodeThrottled))
+		client := bubble.Dial(t, srv, "w", trial.Through(srv, trial.Pipe{OnRead: func(frame []byte) {
+			if len(frame) == 20 && int32(binary.BigEndian.Uint32(frame[16:])) == int32(zktest.CodeThrottled) {
+				clear(frame[8:16])
+			}
+		}}))
+		began := time.Now()
+		c, err := cache.Node(client, root)
+		require.NoError(t, err)
+		defer c.Close(t.Context())
+		ready(t, c)
+		require.Equal(t, 100, refused.Hits())
+		require.GreaterOrEqual(t, time.Since(began), time.Second)
 	})
 }
