@@ -94,3 +94,23 @@ func TestWatch_MissingNodes_AreForgotten(t *testing.T) {
 		require.Zero(t, trial.Watches(srv))
 	})
 }
+
+// A read is served after a removal, and its watch is fired by the answer to that removal, which arrives first. When its
+// caller dropped it, the watch stayed on the server.
+func TestUnwatch_FiredByAnEarlierRemoval_IsRemoved(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "")
+		s := trial.Live(t, trial.Dial(t, srv))
+		_, _, first, err := s.GetW(t.Context(), "/a")
+		require.NoError(t, err)
+		srv.SetLatency(time.Millisecond)
+		s.Unwatch(first)
+		_, _, second, err := s.GetW(t.Context(), "/a")
+		require.NoError(t, err)
+		require.True(t, second.HasFired())
+		require.Equal(t, 1, trial.Watches(srv))
+		s.Unwatch(second)
+		time.Sleep(time.Second)
+		require.Zero(t, trial.Watches(srv))
+	})
+}

@@ -26,6 +26,7 @@ import (
 type Watch struct {
 	fired   chan struct{}
 	deleted bool // why it fired; set before fired is closed
+	removed bool // fired by a removal that the server may have served before the read; guarded by watches.mu
 	key     watchKey
 }
 
@@ -166,8 +167,10 @@ func (w *watches) drop(mine *Watch) (remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a, ok := w.byKey[mine.key]
-	if !ok || &a.Watch != mine {
-		return false // it has fired
+	if !ok || &a.Watch != mine { // it has fired
+		removed := mine.removed
+		mine.removed = false
+		return removed && w.leave(mine.key.path)
 	}
 	a.users--
 	return w.removeUnused(a)
@@ -257,6 +260,19 @@ func (w *watches) fire(deleted bool, keys ...watchKey) {
 	}
 }
 
+// fireRemoved fires the watches under keys because the server removes them. If it serves the read of one later, that
+// watch is set nevertheless, and whoever drops it removes it.
+func (w *watches) fireRemoved(keys ...watchKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, key := range keys {
+		if a, ok := w.byKey[key]; ok {
+			a.removed = true
+			w.fireOne(key, a, false)
+		}
+	}
+}
+
 // fireAll makes every waiter read again. It is called when a connection has come up, with the lock of the lifetime
 // held, and when the session has ended.
 func (w *watches) fireAll() {
@@ -329,7 +345,7 @@ func (s *Session) removeWatches(r removal) {
 		return
 	}
 	lost := s.ensemble.removalsLost.Load()
-	s.watches.fire(false, r.keys...)
+	s.watches.fireRemoved(r.keys...)
 	s.SendNow(s.Context(), nil,
 		[]request{{
 			Op: wire.OpRemoveWatches, Path: cmp.Or(s.Rel(r.path), r.path), // a caller below another chroot may have set it
@@ -343,7 +359,7 @@ func (s *Session) removeWatches(r removal) {
 
 // watchesRemoved makes the callers that may have had one of the watches, and the feeds that cover the path, read again.
 func (s *session) watchesRemoved(r removal) {
-	s.watches.fire(false, r.keys...)
+	s.watches.fireRemoved(r.keys...)
 	s.tell(News{Kind: Changed, Event: r.event, Path: r.path, AnsweredSent: s.AnsweredSent()})
 }
 
