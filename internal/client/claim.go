@@ -35,6 +35,14 @@ func (c *Claim) Before() <-chan struct{} {
 	return c.before.released
 }
 
+// IsLeaving reports whether an object that is leaving the path has yet to release it.
+func (c *Client) IsLeaving(path string) bool {
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	claim := c.core.claims[c.Abs(path)]
+	return claim != nil && claim.leaving
+}
+
 // AwaitRelease waits until an object that is leaving the path has released it. It does not wait if another object has
 // claimed the path since.
 //

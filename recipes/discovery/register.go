@@ -246,11 +246,7 @@ func (r *Registration) replace(ctx context.Context, i Instance, n Node) error {
 	}
 	now, err := r.join(ctx, i.Service, n)
 	if err != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if left := path.Join(path.Dir(member.Path()), n.Name); !slices.Contains(r.vain, left) {
-			r.vain = append(r.vain, left)
-		}
+		r.leftBehind(path.Join(path.Dir(member.Path()), n.Name))
 		return err
 	}
 	r.put(i, n, now)
@@ -264,6 +260,15 @@ func (r *Registration) replace(ctx context.Context, i Instance, n Node) error {
 		r.before = slices.DeleteFunc(r.before, func(m *group.Membership) bool { return m == member })
 	}
 	return err
+}
+
+// leftBehind records the path of a node that an Update gave up, and forgets those whose removal is over.
+func (r *Registration) leftBehind(left string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	client := (*client.Client)(r.discovery.client)
+	r.vain = slices.DeleteFunc(r.vain, func(path string) bool { return path == left || !client.IsLeaving(path) })
+	r.vain = append(r.vain, left)
 }
 
 // put records the instance, and what it replaces if its node is another one.
