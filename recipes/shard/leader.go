@@ -24,7 +24,8 @@ type leader struct {
 	*Shards
 	term *election.Term
 
-	members []attendant // nil if not known yet
+	present []group.Member
+	members []attendant // what those present announce; nil if not known yet
 	shards  []string    // nil if not known yet
 	last    plan        // the plan that the next one builds on
 	at      value.Version
@@ -118,7 +119,7 @@ func (l *leader) seeMembers(view group.View) {
 	before := l.members
 	isNone := func(m group.Member) bool { return m.Session == 0 } // a node without a session has no process behind it
 	view.Members = slices.DeleteFunc(view.Members, isNone)
-	l.members, l.changed, l.wrote = attendants(view), time.Now(), time.Time{}
+	l.present, l.members, l.changed, l.wrote = view.Members, attendants(view), time.Now(), time.Time{}
 	for _, m := range l.members {
 		if before != nil && !slices.ContainsFunc(before, func(other attendant) bool { return other.id == m.id }) {
 			l.came = time.Now()
@@ -241,7 +242,7 @@ func (l *leader) recall(ctx context.Context) error {
 		_, found := slices.BinarySearch(locked, shard)
 		return !found
 	})
-	holders, errs := l.holders(ctx, held)
+	holders, errs := l.holders(ctx, held, l.present)
 	owners := map[string]string{}
 	for i, h := range holders {
 		if errors.Is(errs[i], zk.ErrNoAuth) {

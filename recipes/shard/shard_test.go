@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/layout"
 	"github.com/zkrecipes/zkrecipes/recipes/shard"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -353,6 +354,35 @@ func TestPlan_DeletedAndNewLeader(t *testing.T) {
 		f.pass(2 * settle)
 		require.NotEmpty(f, f.planned())
 		require.Equal(f, "b", f.writers()[len(f.writers())-1])
+		require.Equal(f, before, f.owners())
+		require.Equal(f, started, f.started())
+	})
+}
+
+// Somebody asks for the release of all locks, which replaces the data that names the holders. The next leader took the
+// locks for free, and the shards for those of nobody.
+func TestRevokedLocks_StillHaveTheirHolders(t *testing.T) {
+	inFleet(t, 12, func(f *fleet) {
+		a := f.join("a")
+		f.requireServed(2*settle, map[string]int{"a": 12})
+		f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
+		before, started := f.owners(), f.started()
+		for _, name := range f.shards {
+			lock := path + "/own/" + name
+			require.NoError(f, f.srv.Set(lock+"/"+f.srv.Children(lock)[0], []byte(layout.RevokeRequest)))
+		}
+		v, err := a.shards.Owners(f.Context())
+		require.NoError(f, err)
+		require.Len(f, v.Members, 2)
+		for _, o := range v.Shards {
+			require.Equal(f, o.Member, o.Holder.Name)
+			require.False(f, o.Moving())
+		}
+		f.depose()
+		require.NoError(f, f.srv.Delete(path+"/plan"))
+		f.pass(2 * settle)
+		require.NotEmpty(f, f.planned())
 		require.Equal(f, before, f.owners())
 		require.Equal(f, started, f.started())
 	})

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/group"
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
@@ -89,29 +91,32 @@ func (s *Shards) Owners(ctx context.Context) (View, error) {
 	for _, o := range view.Shards {
 		names = append(names, o.Shard)
 	}
-	holders, errs := s.holders(ctx, names)
+	there, err := s.group.Members(ctx)
+	if err != nil {
+		return view, err
+	}
+	view.Members = make([]Member, 0, len(there.Members))
+	for i, m := range attendants(there) {
+		view.Members = append(view.Members,
+			Member{m.id, m.weight(), m.Leaving, m.Back > 0, m.Refuses, there.Members[i].Since})
+	}
+	holders, errs := s.holders(ctx, names, there.Members)
 	for i, h := range holders {
 		view.Shards[i].Holder = h
 	}
-	if err := errors.Join(errs...); err != nil {
-		return view, err
-	}
-	view.Members, err = s.members(ctx)
-	return view, err
+	return view, errors.Join(errs...)
 }
 
-// members returns the members and what they announce about themselves.
-func (s *Shards) members(ctx context.Context) ([]Member, error) {
-	there, err := s.group.Members(ctx)
-	members := make([]Member, 0, len(there.Members))
-	for i, m := range attendants(there) {
-		members = append(members, Member{m.id, m.weight(), m.Leaving, m.Back > 0, m.Refuses, there.Members[i].Since})
+// holders returns the head of the queue of each shard's lock, or why that is not known. A request to release a lock
+// replaces the data that names its holder, so a holder without a name has that of the member with its session.
+func (s *Shards) holders(
+	ctx context.Context, shards []string, members []group.Member,
+) (holders []zkrecipes.Participant, errs []error) {
+	ids := make(map[int64]string, len(members))
+	for _, m := range members {
+		ids[m.Session] = m.ID
 	}
-	return members, err
-}
-
-// holders returns the head of the queue of each shard's lock, or why that is not known.
-func (s *Shards) holders(ctx context.Context, shards []string) (holders []zkrecipes.Participant, errs []error) {
+	delete(ids, 0) // of nodes that are not ephemeral
 	holders, errs = make([]zkrecipes.Participant, len(shards)), make([]error, len(shards))
 	session.InFlight(len(shards), func(i int) {
 		lock, err := s.lock(shards[i])
@@ -122,6 +127,7 @@ func (s *Shards) holders(ctx context.Context, shards []string) (holders []zkreci
 		queue, err := lock.Queue(ctx)
 		if errs[i] = err; len(queue) > 0 {
 			holders[i] = queue[0]
+			holders[i].Name = cmp.Or(queue[0].Name, ids[queue[0].Session])
 		}
 	})
 	return holders, errs
