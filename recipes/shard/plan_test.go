@@ -2,9 +2,7 @@ package shard
 
 import (
 	"math"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -183,20 +181,4 @@ func TestLeader_SeePlan_OfBeforeItsOwn_IsNotTheLast(t *testing.T) {
 	require.Equal(t, own, l.last)
 	l.seePlan(view(old, 9))
 	require.Equal(t, old, l.last)
-}
-
-// A member gives thousands of shards to another one, and refuses thousands of others. Each shard that moved was looked
-// for in all that it refuses.
-func TestRoster_IsUrgent_ManyRefusals(t *testing.T) {
-	given, refused := numbered("given", 30_000), numbered("refused", 100_000)
-	slices.Sort(given)
-	last, next := plan{Owners: map[string][]string{"x": given}}, plan{Owners: map[string][]string{"y": given}}
-	decide := func(refused []string) time.Duration {
-		members := []attendant{{"x", presence{Weight: 1, Refuses: refused}}, {"y", presence{Weight: 1}}}
-		began := time.Now()
-		require.False(t, roster{shards: given, members: members}.isUrgent(last, next))
-		return time.Since(began)
-	}
-	usual := decide(nil)
-	require.Less(t, decide(refused), 20*usual)
 }
