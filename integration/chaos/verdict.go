@@ -29,7 +29,7 @@ func (r *run) judge(took time.Duration, p *past) *Report {
 	if p != nil {
 		rep.Unsettled = p.unknown
 	}
-	t := &trial{rep, r.history, p, r.rounds, r.Session, r.Pictures}
+	t := &trial{rep, r.history, p, r.rounds, r.Session, max(0, r.Limit-3*r.Session), r.Pictures}
 	for _, g := range r.Groups {
 		if _, follows := followers[g.Recipe]; follows {
 			t.judge(g)

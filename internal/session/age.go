@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -49,6 +50,9 @@ func (a *Age) Current() bool {
 	}
 }
 
+// HasChanged reports whether a watch has fired, so that what was read may have changed.
+func (a *Age) HasChanged() bool { return slices.ContainsFunc(a.watches, (*Watch).HasFired) }
+
 // LookAgain returns the time after which a waiting caller has to check Current again even though nothing wakes it: the
 // passing of time alone can change Current, and so can an answer to any request after that.
 func (a *Age) LookAgain() time.Duration { return a.session.LookAgain() }
@@ -61,10 +65,8 @@ func (a *Age) Disconnected() <-chan struct{} { return a.down }
 // received, that answer had seen no change. Answers on another connection prove nothing.
 func (a *Age) AsOf() time.Time {
 	asOf := a.session.AnsweredSentOn(a.down)
-	for _, w := range a.watches {
-		if w.HasFired() {
-			asOf = time.Time{}
-		}
+	if a.HasChanged() {
+		asOf = time.Time{}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -166,6 +166,7 @@ func (n *Node) view() State {
 	s := n.state
 	if n.age != nil {
 		s.Freshness = n.age.Freshness()
+		s.Current = s.Current && !n.age.HasChanged() // a slow server may take a while to say what it is now
 	}
 	return s
 }

@@ -1218,3 +1218,18 @@ func TestSet_VersionWraps(t *testing.T) {
 		})
 	}
 }
+
+// The node has changed, and a slow server takes a while to say what it is now. Until then, the state is not current.
+func TestState_ChangedAndNotRead_IsNotCurrent(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "mine"))
+		require.True(t, n.State().Current)
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.Delay(time.Second))
+		require.NoError(t, srv.Delete(path))
+		synctest.Wait()
+		require.False(t, n.State().Current)
+		time.Sleep(2 * time.Second)
+		require.True(t, n.State().Current)
+		requireNode(t, srv, n, "mine")
+	})
+}
