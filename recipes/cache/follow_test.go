@@ -1246,7 +1246,7 @@ func TestTree_NewsNeverCease_LostWatch_IsFoundByTheRecheck(t *testing.T) {
 		}}))
 		c, err := cache.Tree(client, root, cache.WithRecheck(time.Second))
 		require.NoError(t, err)
-		defer c.Close(t.Context())
+		defer func() { require.NoError(t, c.Close(t.Context())) }()
 		ready(t, c)
 		time.Sleep(10 * time.Millisecond) // the rechecks come between the changes
 		slow.Store(true)
@@ -1275,7 +1275,7 @@ func TestNode_ErrorsWithoutATransaction_AreFollowedByPauses(t *testing.T) {
 		began := time.Now()
 		c, err := cache.Node(client, root)
 		require.NoError(t, err)
-		defer c.Close(t.Context())
+		defer func() { require.NoError(t, c.Close(t.Context())) }()
 		ready(t, c)
 		require.Equal(t, 100, refused.Hits())
 		require.GreaterOrEqual(t, time.Since(began), time.Second)
