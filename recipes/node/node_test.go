@@ -1223,6 +1223,7 @@ func TestSet_VersionWraps(t *testing.T) {
 func TestState_ChangedAndNotRead_IsNotCurrent(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "mine"))
+		synctest.Wait()
 		require.True(t, n.State().Current)
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.Delay(time.Second))
 		require.NoError(t, srv.Delete(path))
