@@ -38,11 +38,11 @@ type Grant struct {
 	first    backing     // memory for the first
 	one      [1]*backing // the array of holds while there is one
 	ended    bool
-	detached bool                 // done is closed, or will be closed as soon as it is created
+	detached bool                 // unwatch is closed, or will be closed as soon as it is created
 	openTxns int32                // guarded transactions that are in flight, or may be because their outcome is unknown
 	lost     *zkrecipes.LostError // why it ended; nil if it was released
 	revoked  chan struct{}        // nil until revocation is called
-	done     chan struct{}        // for the goroutines that watch the node, not Hold.Done; nil until over is called
+	unwatch  chan struct{}        // for the goroutines that watch the node; nil until unwatched is called
 	traced   *tracedHold          // nil unless a tracer has seen it
 	stopLoss func()
 }
@@ -226,8 +226,8 @@ func (g *Grant) lose(why *zkrecipes.LostError) { g.endHolds(why)() }
 // determines what the other holds report.
 //
 // When it returns, the holds have ended, even if another goroutine was about to end them. The returned function logs
-// the loss and removes the node, which would block others if the session lives on. A session with many grants calls
-// these functions only after the holds of all its grants have ended.
+// the loss and removes the node, which would block others if the session lives on. A session calls these
+// functions only after the holds of all its grants have ended, and closes Done after that.
 func (g *Grant) endHolds(why *zkrecipes.LostError) (afterwards func()) {
 	holds := g.end(why)
 	if g.lost != nil {
@@ -265,8 +265,8 @@ func (g *Grant) detach() {
 		g.mu.Lock()
 		stopLoss := g.stopLoss
 		g.detached = true
-		if g.done != nil {
-			close(g.done)
+		if g.unwatch != nil {
+			close(g.unwatch)
 		}
 		g.mu.Unlock()
 		if stopLoss != nil {
@@ -301,17 +301,17 @@ func (g *Grant) isDetached() bool {
 	return g.detached
 }
 
-// over returns the channel that detach closes.
-func (g *Grant) over() <-chan struct{} {
+// unwatched returns the channel that detach closes.
+func (g *Grant) unwatched() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.done == nil {
-		g.done = make(chan struct{})
+	if g.unwatch == nil {
+		g.unwatch = make(chan struct{})
 		if g.detached {
-			close(g.done)
+			close(g.unwatch)
 		}
 	}
-	return g.done
+	return g.unwatch
 }
 
 // Path is part of zkrecipes.Backing.
@@ -404,14 +404,14 @@ func (b *backing) Check(ctx context.Context) error {
 		return err
 	}
 	if err := n.RequireExists(ctx); errors.Is(err, ephemeral.ErrGone) {
-		return b.deleted()
+		return b.loseDeleted()
 	} else {
 		return err
 	}
 }
 
-// deleted ends the grant because its node is gone, and returns the error that reports this.
-func (b *backing) deleted() error {
+// loseDeleted ends the grant because its node is gone, and returns the error that reports this.
+func (b *backing) loseDeleted() error {
 	why := b.grant.gone()
 	b.grant.lose(why)
 	lost := *cmp.Or(b.grant.lost, why) // the reason that came first, which does not change after lose

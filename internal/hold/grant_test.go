@@ -769,7 +769,7 @@ func TestOver_FirstAskedAfterTheEnd(t *testing.T) {
 		g.Node.Session.BeginRetention() // as FromTurn does
 		g.detach()
 		select {
-		case <-g.over():
+		case <-g.unwatched():
 		default:
 			t.Error("not over")
 		}
@@ -826,6 +826,6 @@ func TestEndHolds_SecondLossIsFaster(t *testing.T) {
 		var lost *zkrecipes.LostError
 		require.ErrorAs(t, h.Err(), &lost)
 		require.Equal(t, zkrecipes.LossExpired, lost.Reason)
-		require.Equal(t, h.Err(), backingOf(h.Context()).deleted(), "and so does a check that finds the node gone")
+		require.Equal(t, h.Err(), backingOf(h.Context()).loseDeleted(), "and so does a check that finds the node gone")
 	})
 }

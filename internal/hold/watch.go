@@ -37,7 +37,7 @@ func (g *Grant) watch(first *session.Watch) {
 func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Watch) {
 	s := g.Node.Session
 	if changed != nil && !g.isDetached() {
-		_, _ = s.AwaitChange(ctx, readAfter, changed.Fired(), g.over()) // the loop checks both
+		_, _ = s.AwaitChange(ctx, readAfter, changed.Fired(), g.unwatched()) // the loop checks both
 	}
 	for {
 		if g.isDetached() { // possibly before this goroutine first ran: a short hold costs no watch
@@ -62,7 +62,7 @@ func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Wat
 		case string(data) == layout.RevokeRequest:
 			g.revokeOnce()
 		}
-		_, _ = s.AwaitChange(ctx, s.RecheckAfter(), changed.Fired(), g.over()) // as above
+		_, _ = s.AwaitChange(ctx, s.RecheckAfter(), changed.Fired(), g.unwatched()) // as above
 	}
 }
 

@@ -35,7 +35,7 @@ func (l *Lifetime) tryServers() {
 		if err != nil && !l.Ending() { // otherwise the end is the reason
 			l.client.Failed(server.String(), err)
 		}
-		if l.pauses.none() {
+		if l.pauses.immediate() {
 			return
 		}
 		if tried++; errors.As(err, new(unansweredError)) {
@@ -48,7 +48,7 @@ func (l *Lifetime) tryServers() {
 		}
 	}
 	if tried > 0 && unanswered == tried {
-		l.ensemble.isCrowded()
+		l.ensemble.noteCrowded()
 	}
 	if refusal != nil && unanimous {
 		l.end(lost(zkrecipes.LossRefused, time.Now(), refusal))

@@ -56,8 +56,8 @@ func (e *Ensemble) attemptLimit() time.Duration {
 	return max(limit, min(limit<<e.crowded, e.Timeout()*2/3))
 }
 
-// isCrowded records that every server of a round accepted a connection but gave no session in time.
-func (e *Ensemble) isCrowded() {
+// noteCrowded records that every server of a round accepted a connection but gave no session in time.
+func (e *Ensemble) noteCrowded() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.crowded = min(e.crowded+1, 2) // more than that is above the longest limit

@@ -7,10 +7,12 @@
 //
 //   - Attempts to connect: T/6 each, but at least 1 s (Ensemble.ConnectTimeout); up to 2T/3 after rounds in which all
 //     servers accepted the connection and did not answer (Ensemble.attemptLimit).
+//   - A pause between rounds: 50 ms, which grows up to the lesser of T/6 and 5 s, and half of that while there are
+//     holds; none after a connection that lasted a second (Pacer).
 //   - A ping: T/3 after the latest ping, sync or write was sent that has been answered (link).
 //   - The end of a silent connection: 2T/3 after the last reply, event or part of a long reply (link).
-//   - The end of a connection with events alone: T/2 after the oldest unanswered request was sent, but not before 2T/3
-//     have passed since the last reply, or since the last event while no request was unanswered (link).
+//   - The end of a connection on which a request is unanswered and only events arrive: T/2 after the request was sent,
+//     or 2T/3 after the last reply or the last event before the request, whichever is later (link).
 //   - The end of a connection that does not answer a sync, while holds or acquisitions retain the session: T/4 after
 //     the sync was sent, or after the latest part of a long reply (liveness.Step.Drop).
 //   - The end of the holds: ValidUntil, computed from the answers (liveness.Proof).
@@ -18,8 +20,8 @@
 //     after part of a long reply arrived (liveness.Step.Silent).
 //
 // Answers become proof and losses are delivered in loss.go, heartbeat.go does what is due, and expiring.go gives
-// warnings. An event passes from link.Connection.read through linkOwner.Event to Listener.Event, which is onEvent of
-// package session, and fires a session.Watch.
+// warnings. An event passes from link.Connection.read through linkOwner.Event to Listener.Event, the onEvent of
+// package session, which fires Watches and adds to Feeds.
 package lifetime
 
 import (
@@ -164,7 +166,8 @@ func (l *Lifetime) ValidUntil() time.Time {
 	return until
 }
 
-// Done returns a channel that is closed when the session has ended.
+// Done returns a channel that is closed when the session and all its holds have ended, and the removal of their nodes
+// has begun.
 func (l *Lifetime) Done() <-chan struct{} { return l.done }
 
 // Err returns nil while the session is alive, and afterwards a [*zkrecipes.LostError].
@@ -203,7 +206,7 @@ func (l *Lifetime) Live() bool {
 // Context returns a context that is canceled when the session ends.
 func (l *Lifetime) Context() context.Context { return l.ctx }
 
-// Ending reports whether the session is ending or has ended: Done is closed once its holds have ended.
+// Ending reports whether the session is ending or has ended.
 func (l *Lifetime) Ending() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

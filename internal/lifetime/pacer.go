@@ -44,7 +44,7 @@ type Pacer struct {
 
 	mu      sync.Mutex
 	backOff BackOff // nil before the first pause
-	due     bool    // an attempt has failed
+	failed  bool    // since the latest success
 }
 
 // NewPacer returns a pacer whose first attempt may start immediately.
@@ -56,29 +56,29 @@ func NewPacer(newBackOff func() BackOff) *Pacer {
 func (p *Pacer) Failed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.due = true
+	p.failed = true
 }
 
 // Succeeded records that an attempt has succeeded, so that the next one may start immediately.
 func (p *Pacer) Succeeded() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.due = false
+	p.failed = false
 	p.backOff = nil
 }
 
-// none reports whether the next attempt may start immediately.
-func (p *Pacer) none() bool {
+// immediate reports whether the next attempt may start immediately.
+func (p *Pacer) immediate() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.due
+	return !p.failed
 }
 
 // pause returns how long to wait before the next attempt.
 func (p *Pacer) pause() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.due {
+	if !p.failed {
 		return 0
 	}
 	d := p.next()

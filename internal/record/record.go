@@ -2,8 +2,9 @@
 // lost, the same write may be sent again, and at most one of its copies is applied:
 //
 //   - [Replacement] and [Joint] replace the data of one node or of several. Each write names the versions that it
-//     replaces. After a lost reply, a read may not show who made the next version; then the outcome is unknown, unless
-//     the write is idempotent and the node holds its data.
+//     replaces. After a lost reply, no copy has been applied if the node still has the old version, and none will be
+//     if the next version holds other data. Otherwise the outcome is unknown, unless the write is idempotent and the
+//     node holds its data.
 //   - [Marked] changes one node. An ephemeral node, the marker, shows which of its session's writes was the latest, so
 //     a counter knows each outcome while its session lives.
 //   - [Named] makes one change with a name. A permanent node, the mark, shows in every session whether it was made, as

@@ -34,8 +34,8 @@ func (c *call[T]) end(value T, err error) {
 type mode bool
 
 const (
-	reading mode = false // the request may be repeated
-	writing mode = true  // the request must not be repeated if it may have been executed
+	repeatable mode = false // if it got no answer
+	once       mode = true  // not repeated if it may have been executed
 )
 
 // launch waits for the connection and sends the request. If it returns an error, nothing was sent.
@@ -100,8 +100,8 @@ var errAgain = errors.New("not executed")
 // errUnanswered marks a read that got no answer and may be repeated.
 var errUnanswered = errors.New("no answer")
 
-// finish waits for the call. If a write may have been executed, its error matches ErrUnknownOutcome. If ctx is done
-// first, the call continues, but the caller does not learn its outcome.
+// finish waits for the call. If a write may have been executed, its error matches ErrUnknownOutcome; package
+// outcome lists what settles it. If ctx is done first, the call continues, but the caller does not learn its outcome.
 func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	select {
 	case <-c.done:
@@ -126,7 +126,7 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 
 // unanswered turns the reason for a missing answer into the error of the call: for a write, the outcome is unknown.
 func (m mode) unanswered(why error) error {
-	if m == writing {
+	if m == once {
 		return outcome.InDoubt(why)
 	}
 	return why
@@ -144,7 +144,7 @@ func (s *session) failed(op, path string, m mode, err error) error {
 	case outcome.Unknown:
 		if ended := s.Err(); ended != nil {
 			err = ended // the reason for the missing answer
-		} else if m == reading && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) &&
+		} else if m == repeatable && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) &&
 			!errors.Is(err, zkrecipes.ErrTooLarge) {
 			err = fmt.Errorf("%w: %w", errUnanswered, err)
 		}

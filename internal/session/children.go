@@ -27,7 +27,7 @@ func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([
 	if err := paths.Check("children", path); err != nil {
 		return nil, zk.Stat{}, err
 	}
-	f, err := ask(ctx, s, "children", path, reading, sent, func(done func(wire.Children, error)) request {
+	f, err := ask(ctx, s, "children", path, repeatable, sent, func(done func(wire.Children, error)) request {
 		return s.childrenRequest(path, false, done)
 	})
 	return f.Names, f.Stat, err
@@ -52,7 +52,7 @@ func (s *Session) ReadChildren(path string, sent func(), listed ListFunc) bool {
 func (s *Session) firstAnswer(path string, sent func(), listed ListFunc) func(wire.Children, error) {
 	return func(f wire.Children, err error) {
 		if err != nil {
-			err = s.failed("children", path, reading, err)
+			err = s.failed("children", path, repeatable, err)
 		}
 		if Repeatable(err) && s.Go(func(ctx context.Context) {
 			_ = Sleep(ctx, RetryPause) // ChildrenThen checks ctx

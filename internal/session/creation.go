@@ -52,7 +52,7 @@ func (s *Session) StartCreateFor(
 	if err != nil {
 		return nil, &OpError{Op: "create", Path: path, Err: err}
 	}
-	c := &Creation{call: *newCall[[]string]("create", path, writing)}
+	c := &Creation{call: *newCall[[]string]("create", path, once)}
 	if err := launch(ctx, s, &c.call, sent, s.createRequest(c, data, flags, acl, n, remove)); err != nil {
 		return nil, err
 	}

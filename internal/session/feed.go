@@ -303,7 +303,7 @@ func (b *Batch) add(op, path string, code int32, frame []byte, value any, read f
 			err = read(r, &a)
 		}
 		if err != nil {
-			a.Err = f.session.failed(op, path, reading, err)
+			a.Err = f.session.failed(op, path, repeatable, err)
 		}
 		f.push(News{Kind: Answered, Answer: a})
 	}})

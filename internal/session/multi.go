@@ -28,7 +28,7 @@ func (s *Session) MultiZxid(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecip
 		return nil, 0, err
 	}
 	first := ops[0].Path
-	t, err := ask(ctx, s, "multi", first, writing, nil, func(done func(transaction, error)) request {
+	t, err := ask(ctx, s, "multi", first, once, nil, func(done func(transaction, error)) request {
 		return s.multiRequest(first, requests, done)
 	})
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Session) StartDeleteAll(paths []string, done func(error)) bool {
 	}
 	return s.SendNow(s.Context(), nil, []request{s.multiRequest(paths[0], requests, func(_ transaction, err error) {
 		if err != nil {
-			err = s.failed("multi", paths[0], writing, err)
+			err = s.failed("multi", paths[0], once, err)
 		}
 		done(err)
 	})})

@@ -43,7 +43,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 		// OpCreate with this flag creates a plain node, which is never removed.
 		op = wire.OpCreateContainer
 	}
-	return ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
+	return ask(ctx, s, "create", path, once, nil, func(done func(string, error)) request {
 		one := &zk.CreateRequest{Path: abs, Data: data, Acl: acl, Flags: flags}
 		return oneCreate(op, path, one, func(r reply, err error) { done(s.created(path, flags, r, err)) })
 	})
@@ -83,7 +83,7 @@ func (s *Session) CreateTTL(
 	if err != nil {
 		return fail(err)
 	}
-	made, err := ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
+	made, err := ask(ctx, s, "create", path, once, nil, func(done func(string, error)) request {
 		one := &zk.CreateRequest{Path: abs, Data: data, Acl: acl, Flags: mode}
 		frame := wire.CreateTTLFrame(one, ms)
 		return request{Op: wire.OpCreateTTL, Path: path, Frame: frame, Done: taking(wire.CreateReply, done)}
@@ -170,7 +170,7 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error)
 	if err := paths.Check("get", path); err != nil {
 		return nil, zk.Stat{}, err
 	}
-	d, err := ask(ctx, s, "get", path, reading, nil, func(done func(wire.Data, error)) request {
+	d, err := ask(ctx, s, "get", path, repeatable, nil, func(done func(wire.Data, error)) request {
 		return s.getRequest(path, false, done)
 	})
 	return d.Bytes, d.Stat, err
@@ -181,7 +181,7 @@ func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, erro
 	if err := paths.Check("acl", path); err != nil {
 		return nil, zk.Stat{}, err
 	}
-	acl, err := ask(ctx, s, "acl", path, reading, nil, func(done func(wire.ACL, error)) request {
+	acl, err := ask(ctx, s, "acl", path, repeatable, nil, func(done func(wire.ACL, error)) request {
 		return request{Op: wire.OpGetACL, Path: path, Frame: wire.ACLFrame(s.Abs(path)), Done: taking(wire.ACLReply, done)}
 	})
 	return acl.List, acl.Stat, err
@@ -192,7 +192,7 @@ func (s *Session) SetACL(ctx context.Context, path string, list []zk.ACL, versio
 	if err := CheckSetACL(path, list); err != nil {
 		return zk.Stat{}, err
 	}
-	return ask(ctx, s, "set acl", path, writing, nil, func(done func(zk.Stat, error)) request {
+	return ask(ctx, s, "set acl", path, once, nil, func(done func(zk.Stat, error)) request {
 		frame := wire.SetACLFrame(s.Abs(path), list, version)
 		return request{Op: wire.OpSetACL, Path: path, Frame: frame, Done: taking(wire.StatReply, done)}
 	})
@@ -245,7 +245,8 @@ func (s *Session) getW(ctx context.Context, path string, sent func()) ([]byte, z
 	return d.Bytes, d.Stat, w, err
 }
 
-// Set replaces a node's data if its version is the given one; -1 matches any.
+// Set replaces a node's data if its version is the given one; -1 matches any. A set in doubt is not repeated, but
+// client.Client.Set resolves it.
 func (s *Session) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
 	if err := paths.Check("set", path); err != nil {
 		return zk.Stat{}, err
@@ -253,7 +254,7 @@ func (s *Session) Set(ctx context.Context, path string, b []byte, version int32)
 	if version == beforeAny {
 		return s.setExact(ctx, path, b, version)
 	}
-	return ask(ctx, s, "set", path, writing, nil, func(done func(zk.Stat, error)) request {
+	return ask(ctx, s, "set", path, once, nil, func(done func(zk.Stat, error)) request {
 		return request{
 			Op: wire.OpSetData, Path: path, Frame: wire.SetFrame(s.Abs(path), b, version),
 			Done: taking(wire.StatReply, done),
@@ -267,7 +268,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	if err := paths.Check("delete", path); err != nil {
 		return err
 	}
-	_, err := ask(ctx, s, "delete", path, writing, nil, func(done func(struct{}, error)) request {
+	_, err := ask(ctx, s, "delete", path, once, nil, func(done func(struct{}, error)) request {
 		return s.deleteRequest(path, version, func(_ reply, err error) {
 			s.deleted(path, err)
 			done(struct{}{}, err)
@@ -282,7 +283,7 @@ func (s *Session) StartDelete(path string, version int32, done func(error)) bool
 	return paths.Validate(path) == nil &&
 		s.SendNow(s.Context(), nil, []request{s.deleteRequest(path, version, func(_ reply, err error) {
 			if s.deleted(path, err); err != nil {
-				err = s.failed("delete", path, writing, err)
+				err = s.failed("delete", path, once, err)
 			}
 			done(err)
 		})})
@@ -328,7 +329,7 @@ func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error
 	if err := paths.Check("exists", path); err != nil {
 		return false, zk.Stat{}, err
 	}
-	e, err := ask(ctx, s, "exists", path, reading, nil, func(done func(existence, error)) request {
+	e, err := ask(ctx, s, "exists", path, repeatable, nil, func(done func(existence, error)) request {
 		return s.existsRequest(path, false, done)
 	})
 	return e.exists, e.stat, err
@@ -349,7 +350,7 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := paths.Check("sync", path); err != nil {
 		return err
 	}
-	_, err := ask(ctx, s, "sync", path, reading, nil, func(done func(struct{}, error)) request {
+	_, err := ask(ctx, s, "sync", path, repeatable, nil, func(done func(struct{}, error)) request {
 		return lifetime.SyncRequest(s.Abs(path), path, func(err error) { done(struct{}{}, err) })
 	})
 	return err
@@ -358,7 +359,7 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 // Barrier waits until a quorum has agreed to a transaction that changes nothing: what is read next is at least as
 // recent as this call, even while the leader is being replaced. It costs as much as a write.
 func (s *Session) Barrier(ctx context.Context) error {
-	_, err := ask(ctx, s, "barrier", "/", reading, nil, func(done func(struct{}, error)) request {
+	_, err := ask(ctx, s, "barrier", "/", repeatable, nil, func(done func(struct{}, error)) request {
 		return lifetime.BarrierRequest(func(err error) { done(struct{}{}, err) })
 	})
 	return err

@@ -113,12 +113,12 @@ type watchKey struct {
 	path string // absolute
 }
 
-// sharedWatch is a watch that is set, or being set, on the server. Its own fields are guarded by watches.mu; those of
-// Watch do not change once it has fired.
+// sharedWatch is a watch that is set, or being set, on the server. Its fields are guarded by watches.mu, except fired
+// and deleted: see Watch.
 type sharedWatch struct {
 	Watch
 	pending int  // callers whose read is under way and may set it
-	set     bool // whether the server has a watch that must go with this one: a read has set this one, or see leave
+	set     bool // a read has set it, or the server has a watch of its path that must go with it: see leave
 	users   int  // callers whose read has set it, and that have not dropped it
 }
 
@@ -382,7 +382,7 @@ func (s *Session) GetBothW(ctx context.Context, first, second string) (one, two 
 	a := s.watches.share(watchKey{watchData, s.Abs(second)})
 	one.Data, one.Stat, one.Watch, one.Err = s.getW(ctx, first, func() {
 		if c == nil { // otherwise the first is being repeated
-			c = newCall[wire.Data]("get", second, reading)
+			c = newCall[wire.Data]("get", second, repeatable)
 			s.Send(ctx, nil, []request{s.getRequest(second, true, c.end)})
 		}
 	})
@@ -413,7 +413,7 @@ func watched[T any](ctx context.Context, s *Session, op, path string, kind watch
 	requested func(path string, watch bool, done func(T, error)) request,
 ) (T, *Watch, error) {
 	a := s.watches.share(watchKey{kind, s.Abs(path)})
-	v, c, err := askLast(ctx, s, op, path, reading, sent,
+	v, c, err := askLast(ctx, s, op, path, repeatable, sent,
 		func(done func(T, error)) request { return requested(path, true, done) })
 	unshare(s, a, c, err)
 	if err != nil {

@@ -32,7 +32,7 @@ type engine struct {
 	feed         *session.Feed // of the current session
 	connected    bool
 	epoch        int       // counts connections
-	zxid         int64     // the latest that an answer has reported; events do not count; see noteZxid
+	zxid         int64     // the latest that an answer has reported; events do not count; lower answers are dropped, see noteZxid
 	behind       bool      // the server has not caught up to zxid, and requests must follow a sync
 	answeredSent time.Time // when the latest request that was answered and handled had been sent
 	asOf         instant   // see View; rounds, events and Cache.view advance it
@@ -40,7 +40,7 @@ type engine struct {
 	inflight int
 	large    int  // bytes of recent large answers
 	mustRest bool // a pause, see restTime
-	present  bool // the root exists, according to a request that should have set a watch on its creation
+	present  bool // the latest probe found the root
 }
 
 func newEngine(c *Cache, path string) *engine {

@@ -15,7 +15,7 @@ type requestKind int
 
 const (
 	reading requestKind = iota
-	probing             // of the root, by exists
+	probing             // of a missing root, by exists, if the server cannot set watches without a read
 	rewatching
 	syncing
 	removing
