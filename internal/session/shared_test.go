@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -113,4 +114,38 @@ func TestUnwatch_FiredByAnEarlierRemoval_IsRemoved(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Zero(t, trial.Watches(srv))
 	})
+}
+
+// The watch of a read fires before the server serves the read. When its caller dropped it, the watch stayed on the
+// server.
+func TestUnwatch_FiredBeforeItsRead_IsRemoved(t *testing.T) {
+	for name, fire := range map[string]func(t *testing.T, srv *zktest.Server, s *session.Session){
+		"by a new connection": func(t *testing.T, srv *zktest.Server, _ *session.Session) {
+			t.Helper()
+			trial.CutOff(srv, trial.Ours)
+			time.AfterFunc(time.Second, func() { srv.Accept(trial.Ours) })
+		},
+		"by a change": func(t *testing.T, srv *zktest.Server, s *session.Session) {
+			t.Helper()
+			_, _, _, err := s.GetW(t.Context(), "/a")
+			require.NoError(t, err)
+			srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.Before(func(zktest.Request) {
+				require.NoError(t, srv.Set("/a", nil))
+			}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				trial.Create(t, srv, "/a", "")
+				s := trial.Live(t, trial.Dial(t, srv))
+				fire(t, srv, s)
+				_, _, w, err := s.GetW(t.Context(), "/a")
+				require.NoError(t, err)
+				require.True(t, w.HasFired())
+				require.Equal(t, 1, trial.Watches(srv))
+				s.Unwatch(w)
+				require.Zero(t, trial.Watches(srv))
+			})
+		})
+	}
 }

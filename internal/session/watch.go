@@ -26,7 +26,7 @@ import (
 type Watch struct {
 	fired   chan struct{}
 	deleted bool // why it fired; set before fired is closed
-	removed bool // fired by a removal that the server may have served before the read; guarded by watches.mu
+	late    bool // the server may have served a read after what fired it, and so keep a watch; guarded by watches.mu
 	key     watchKey
 }
 
@@ -150,7 +150,9 @@ func (w *watches) share(key watchKey) *sharedWatch {
 	return a
 }
 
-// unshare records whether the read set the watch. It reports whether to remove the watch from the server.
+// unshare records whether the read set the watch. It reports whether to remove the watch from the server. A watch that
+// has fired meanwhile may be set nevertheless: by a read that waited for the connection, or that the server served after
+// a change or a removal. Whoever drops it removes it.
 func (w *watches) unshare(a *sharedWatch, ok bool) (remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,7 +161,11 @@ func (w *watches) unshare(a *sharedWatch, ok bool) (remove bool) {
 	if ok {
 		a.users++
 	}
-	return w.byKey[a.key] == a && w.removeUnused(a)
+	if w.byKey[a.key] != a {
+		a.late = a.late || ok
+		return false
+	}
+	return w.removeUnused(a)
 }
 
 // drop removes a caller from a watch. It reports whether to remove the watch from the server.
@@ -168,9 +174,9 @@ func (w *watches) drop(mine *Watch) (remove bool) {
 	defer w.mu.Unlock()
 	a, ok := w.byKey[mine.key]
 	if !ok || &a.Watch != mine { // it has fired
-		removed := mine.removed
-		mine.removed = false
-		return removed && w.leave(mine.key.path)
+		late := mine.late
+		mine.late = false
+		return late && w.leave(mine.key.path)
 	}
 	a.users--
 	return w.removeUnused(a)
@@ -260,19 +266,6 @@ func (w *watches) fire(deleted bool, keys ...watchKey) {
 	}
 }
 
-// fireRemoved fires the watches under keys because the server removes them. If it serves the read of one later, that
-// watch is set nevertheless, and whoever drops it removes it.
-func (w *watches) fireRemoved(keys ...watchKey) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, key := range keys {
-		if a, ok := w.byKey[key]; ok {
-			a.removed = true
-			w.fireOne(key, a, false)
-		}
-	}
-}
-
 // fireAll makes every waiter read again. It is called when a connection has come up, with the lock of the lifetime
 // held, and when the session has ended.
 func (w *watches) fireAll() {
@@ -345,7 +338,7 @@ func (s *Session) removeWatches(r removal) {
 		return
 	}
 	lost := s.ensemble.removalsLost.Load()
-	s.watches.fireRemoved(r.keys...)
+	s.watches.fire(false, r.keys...)
 	s.SendNow(s.Context(), nil,
 		[]request{{
 			Op: wire.OpRemoveWatches, Path: cmp.Or(s.Rel(r.path), r.path), // a caller below another chroot may have set it
@@ -359,7 +352,7 @@ func (s *Session) removeWatches(r removal) {
 
 // watchesRemoved makes the callers that may have had one of the watches, and the feeds that cover the path, read again.
 func (s *session) watchesRemoved(r removal) {
-	s.watches.fireRemoved(r.keys...)
+	s.watches.fire(false, r.keys...)
 	s.tell(News{Kind: Changed, Event: r.event, Path: r.path, AnsweredSent: s.AnsweredSent()})
 }
 
