@@ -239,7 +239,9 @@ func (h *hosts) gave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.good = h.last
-	h.seekFavorite()
+	if h.seeksFavorite() {
+		h.drawAmong(h.kin())
+	}
 }
 
 // tries records that a server is about to be tried.

@@ -3,9 +3,11 @@ package client
 import (
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -61,7 +63,10 @@ func (c *core) takeMembers(config []byte) {
 		maps.Copy(h.preferred, judged)
 		h.forget()
 		h.redraw(was, servers)
-		h.seekFavorite()
+		if h.seeksFavorite() {
+			some := h.favorites(h.kin())
+			h.moveTo(lifetime.Server{Name: some[rand.N(len(some))]}) // a new one has no address until the next round
+		}
 	}
 	h.mu.Unlock()
 	switch {

@@ -77,12 +77,10 @@ func (h *hosts) drawAmong(names []string) {
 	}
 }
 
-// seekFavorite draws a server that the user prefers, which may be back by then, if the client is at another one and
-// does not move anyway. The caller holds mu.
-func (h *hosts) seekFavorite() {
-	if h.target == (lifetime.Server{}) && !h.preferred[h.good.Name] && len(h.favorites(h.kin())) > 0 {
-		h.drawAmong(h.kin())
-	}
+// seeksFavorite reports whether there is a server that the user prefers, which may be back by now, and the client is at
+// another one and does not move anyway. The caller holds mu.
+func (h *hosts) seeksFavorite() bool {
+	return h.target == (lifetime.Server{}) && !h.preferred[h.good.Name] && len(h.favorites(h.kin())) > 0
 }
 
 // kin returns the members of the ensemble or the other names, whichever group the server that last gave the session

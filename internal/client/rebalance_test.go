@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -104,6 +105,25 @@ func TestTakeMembers_ServersComeAndGo_AreForgotten(t *testing.T) {
 	}
 	require.Equal(t, map[string]bool{"pod-10": true}, c.hosts.left)
 	require.Equal(t, c.hosts.members, c.hosts.kin())
+}
+
+// The configuration is the first to name a server that the client prefers. That server's name is resolved only in the
+// next round, so the client used to stay where it was.
+func TestTakeMembers_PreferredServerIsNotResolvedYet_TheClientMoves(t *testing.T) {
+	t.Parallel()
+	config := &Config{
+		Servers: []string{"a:1"},
+		Lookup:  func(_ context.Context, host string) ([]string, error) { return []string{host}, nil },
+		Members: func([]byte) (uint64, []string, error) { return 1, []string{"a:1", "b:1", "c:1"}, nil },
+		Prefers: func(name string) bool { return name == "b:1" }, Rebalance: time.Minute,
+	}
+	config.Log = slog.New(slog.DiscardHandler)
+	c := &core{opts: config, hosts: newHosts(config)}
+	c.hosts.lookUp(t.Context(), false)
+	c.hosts.good = lifetime.Server{Name: "a:1", Address: "a:1"}
+	c.takeMembers(nil)
+	require.Equal(t, "b:1", c.hosts.target.Name)
+	require.Len(t, c.hosts.moves, 1)
 }
 
 func split(names string) (list []string) {
