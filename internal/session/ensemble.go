@@ -44,13 +44,17 @@ func (e *Ensemble) CheckSize(op, path string, size int) error {
 // removesWatches reports whether the server may know removeWatches. A single lost connection proves nothing.
 func (e *Ensemble) removesWatches() bool { return e.removalsLost.Load() <= 1 }
 
+// noWatcher is the answer to removeWatches if there is no watch, which may have fired.
+const noWatcher = zkrecipes.Code(-121)
+
 // judgeRemovals counts the connections in a row that ended during removeWatches. lost is the count from when the
 // request was made, so that all requests lost with one connection count once.
 func (e *Ensemble) judgeRemovals(lost int32, err error) {
-	if errors.Is(err, zk.ErrConnectionClosed) {
-		e.removalsLost.CompareAndSwap(lost, lost+1)
-	} else {
+	switch {
+	case err == nil, errors.Is(err, noWatcher):
 		e.removalsLost.Store(0)
+	case errors.Is(err, zk.ErrConnectionClosed):
+		e.removalsLost.CompareAndSwap(lost, lost+1)
 	}
 }
 

@@ -3,6 +3,7 @@ package session_test
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -563,6 +564,37 @@ func TestUnwatch_SeveralLostWithOneConnection(t *testing.T) {
 		unwatch("/d")
 		synctest.Wait()
 		require.Zero(t, trial.Watches(srv))
+	})
+}
+
+// TestUnwatch_OneLostAndOneNotSent: a request that was never sent says nothing about the server.
+func TestUnwatch_OneLostAndOneNotSent(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		var free chan struct{} // what is written to the connection waits until it is closed
+		p := trial.Pipe{OnWrite: func(frames []byte) {
+			if binary.BigEndian.Uint32(frames[8:]) == uint32(zktest.OpRemoveWatches) {
+				<-free
+			}
+		}}
+		s := trial.Live(t, trial.Dial(t, srv, trial.Through(srv, p)))
+		watched := func(path string) *session.Watch {
+			_, _, w, err := s.ExistsW(t.Context(), path)
+			require.NoError(t, err)
+			return w
+		}
+		for range 2 {
+			free = make(chan struct{})
+			lost, unsent := watched("/a"), watched("/b")
+			go s.Unwatch(lost)
+			synctest.Wait()
+			s.Unwatch(unsent)
+			srv.Cut(zktest.Everyone)
+			synctest.Wait()
+			close(free)
+			time.Sleep(time.Second)
+		}
+		s.Unwatch(watched("/c"))
+		require.Equal(t, 1, trial.Watches(srv))
 	})
 }
 
