@@ -3,9 +3,11 @@ package conn_test
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -279,4 +281,48 @@ func TestSASL_FailsLocally_LeavesNoSession(t *testing.T) {
 		require.ErrorIs(t, err, zkrecipes.ErrAuthFailed)
 		require.Empty(t, srv.History())
 	})
+}
+
+// named is a mechanism whose name is asked for while others use the session.
+type named struct {
+	sasl.Mechanism
+	session atomic.Pointer[conn.Session]
+	waited  atomic.Bool
+	asked   chan struct{}
+}
+
+func (n *named) String() string {
+	if s := n.session.Load(); s != nil {
+		used := make(chan struct{})
+		go func() {
+			defer close(used)
+			_ = s.ValidUntil()
+		}()
+		select {
+		case <-used:
+		case <-time.After(10 * time.Second): // not in a bubble: time would not pass there while a lock is waited for
+			n.waited.Store(true)
+		}
+		n.asked <- struct{}{}
+	}
+	return n.Mechanism.String()
+}
+
+// A mechanism may take its time to say its name, for example because it is authenticating another client. The holds of
+// this one must not wait for it.
+func TestSASL_Name_IsAskedForWithoutTheLockOfTheSession(t *testing.T) {
+	t.Parallel()
+	srv := secured(t)
+	m, err := sasl.Digest("bob", "secret")
+	require.NoError(t, err)
+	n := &named{Mechanism: m, asked: make(chan struct{}, 10)}
+	c := bubble.Dial(t, srv, "a", conn.WithSASL(n), conn.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+	s, err := c.Session(t.Context())
+	require.NoError(t, err)
+	n.session.Store(s)
+	require.Equal(t, "DIGEST-MD5 as bob", c.Status().Identity)
+	<-n.asked
+	srv.Cut(zktest.Label("a"))
+	<-n.asked
+	require.False(t, n.waited.Load())
 }

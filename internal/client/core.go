@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/root"
 	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/sasl"
 )
 
 // core is what a client and the clients created by its Sub share: the sequence of sessions.
@@ -143,7 +145,7 @@ func (c *core) run() {
 func (c *core) Up(now lifetime.Report) (log func()) {
 	more := []any{"timeout", now.Timeout}
 	if c.opts.SASL != nil {
-		more = append(more, "sasl", c.opts.SASL.String())
+		more = append(more, "sasl", identity{c.opts.SASL})
 	}
 	c.hosts.gave()
 	log = c.transit(established, now, more...)
@@ -158,6 +160,12 @@ func (c *core) Up(now lifetime.Report) (log func()) {
 	}
 	return log
 }
+
+// identity is the value of an attribute of a log record. The mechanism is the user's, so its name is asked for only when
+// the record is written, without the session's lock.
+type identity struct{ sasl.Mechanism }
+
+func (i identity) LogValue() slog.Value { return slog.StringValue(i.String()) }
 
 // Down records why a connection that was up is lost.
 func (c *core) Down(now lifetime.Report) (log func()) {

@@ -63,10 +63,10 @@ func (c *Client) statusIn(s *session.Session) (st Status) {
 		st.Session, st.Timeout, st.ValidUntil, st.Holds = r.Session, r.Timeout, r.ValidUntil, r.Holds
 		if r.Up {
 			st.Server = r.Server
-			if m := c.core.opts.SASL; m != nil {
-				st.Identity = m.String()
-			}
 		}
 	})
+	if m := c.core.opts.SASL; m != nil && st.Server != "" { // without the session's lock, since the method is the user's
+		st.Identity = m.String()
+	}
 	return st
 }
