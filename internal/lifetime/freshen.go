@@ -35,7 +35,9 @@ func (l *Lifetime) Freshen() {
 	done := func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.freshening = nil
+		if l.freshening == c { // otherwise another is in flight on a newer connection
+			l.freshening = nil
+		}
 	}
 	r := SyncRequest("/", "/", func(error) { done() })
 	if unproven {

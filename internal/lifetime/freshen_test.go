@@ -1,13 +1,19 @@
 package lifetime_test
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -60,6 +66,36 @@ func TestFreshen_DuringAHandshake(t *testing.T) {
 		}}, zktest.Proceed())
 		s.Freshen()
 		time.Sleep(time.Second)
+		require.Equal(t, 1, asked.Hits())
+	})
+}
+
+// A connection ends under a request for a proof, whose call fails late, when another is in flight on the next
+// connection.
+func TestFreshen_FormerConnectionFailsLate_SendsOneRequest(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		late := make(chan struct{})
+		slow := &zkrecipes.Tracer{Request: func(_ context.Context, r zkrecipes.Request) {
+			if errors.Is(r.Err, zk.ErrConnectionClosed) {
+				<-late
+			}
+		}}
+		s := trial.Live(t, trial.Dial(t, srv, conn.WithTracer(slow)))
+		time.Sleep(time.Minute)
+		srv.Stall(trial.Ours, zktest.FromServer)
+		s.Freshen()
+		time.Sleep(trial.Timeout * 2 / 3) // the client gives the connection up, and waits for the tracer
+		srv.Heal(trial.Ours)
+		_, err := s.Children(t.Context(), "/")
+		require.NoError(t, err)
+		asked := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.HoldReply(time.Second))
+		s.Freshen()
+		synctest.Wait()
+		require.Equal(t, 1, asked.Hits())
+		close(late)
+		synctest.Wait()
+		s.Freshen()
+		synctest.Wait()
 		require.Equal(t, 1, asked.Hits())
 	})
 }
