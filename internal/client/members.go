@@ -63,8 +63,9 @@ func (c *core) takeMembers(config []byte) {
 		maps.Copy(h.preferred, judged)
 		h.forget()
 		h.redraw(was, servers)
-		if h.seeksFavorite() {
-			some := h.favorites(h.kin())
+		// A client that found no quiet moment when its server left gets another chance.
+		if h.seeksFavorite() || h.target == (lifetime.Server{}) && h.left[h.good.Name] {
+			some := h.liked(h.kin())
 			h.moveTo(lifetime.Server{Name: some[rand.N(len(some))]}) // a new one has no address until the next round
 		}
 	}

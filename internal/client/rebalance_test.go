@@ -126,6 +126,25 @@ func TestTakeMembers_PreferredServerIsNotResolvedYet_TheClientMoves(t *testing.T
 	require.Len(t, c.hosts.moves, 1)
 }
 
+// The client's server left the ensemble, and the client found no quiet moment to leave it. When the servers change
+// again, it tries again. It used to stay, as if it were at a server that it had never known to be a member.
+func TestTakeMembers_ServerLeftBefore_TheClientLeavesIt(t *testing.T) {
+	t.Parallel()
+	config := &Config{
+		Servers: []string{"a"},
+		Members: func(config []byte) (uint64, []string, error) { return 1, split(string(config)), nil },
+	}
+	config.Log, config.Rebalance = slog.New(slog.DiscardHandler), time.Minute
+	c := &core{opts: config, hosts: newHosts(config)}
+	c.hosts.good = lifetime.Server{Name: "a", Address: "a"}
+	c.takeMembers([]byte("abc"))
+	c.takeMembers([]byte("bc"))
+	<-c.hosts.moves
+	c.hosts.giveUp()
+	c.takeMembers([]byte("bcd"))
+	require.Contains(t, []string{"b", "c", "d"}, c.hosts.target.Name)
+}
+
 func split(names string) (list []string) {
 	for _, r := range names {
 		list = append(list, string(r))
