@@ -233,13 +233,18 @@ func (q *Queue) AcquireBy(
 	}))
 }
 
+// lasting is how long a contender must have lasted for its deletion not to count as one of many in a row.
+const lasting = time.Second
+
 // inSession repeats f in the next session whenever f failed because its session ended. It differs from
 // [client.Client.InSession] in three ways: a caller whose contender was deleted by hand queues again in the same
-// session; once the session has ended, no error is a reason to stop, not even a create of unknown outcome, since what
-// it created goes with its session; and if ctx is done, the error is a *WaitError.
+// session, after a pause if that happens again and again; once the session has ended, no error is a reason to stop, not
+// even a create of unknown outcome, since what it created goes with its session; and if ctx is done, the error is a
+// *WaitError.
 func (q *Queue) inSession(
 	ctx context.Context, f func(*session.Session) (*zkrecipes.Hold, error),
 ) (*zkrecipes.Hold, error) {
+	var remakes session.Remakes
 	for {
 		s, err := q.parent.Client.Session(ctx)
 		// Closed, even if the state does not show it yet, or the credentials are rejected.
@@ -248,12 +253,21 @@ func (q *Queue) inSession(
 		}
 		if err == nil {
 			var h *zkrecipes.Hold
+			began := time.Now()
 			if h, err = f(s); err == nil {
 				return h, nil
 			}
-			if ctx.Err() == nil &&
-				(errors.Is(err, ephemeral.ErrGone) || s.Err() != nil && q.parent.Client.State() != zkrecipes.Closed) {
+			switch {
+			case ctx.Err() != nil:
+			case s.Err() != nil && q.parent.Client.State() != zkrecipes.Closed:
 				continue
+			case errors.Is(err, ephemeral.ErrGone):
+				if time.Since(began) >= lasting {
+					remakes = session.Remakes{}
+				}
+				if err = remakes.Pause(ctx, err); err == nil {
+					continue
+				}
 			}
 		}
 		var waited *zkrecipes.WaitError

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -291,6 +292,34 @@ func TestAcquire_ServerShedsLoad_IsNotAskedWithoutPause(t *testing.T) {
 		const pauses = (10 + 20 + 40 + 80 + 160) * time.Millisecond
 		require.InDelta(t, pauses, time.Since(began), float64(pauses/2+time.Microsecond))
 		release(t, h)
+		requireEmpty(t, srv)
+	})
+}
+
+// TestAcquire_EachContenderIsDeleted_JoinsWithPauses: whoever deletes each new contender, such as a script that goes
+// wrong, must not make a waiter keep the servers busy.
+func TestAcquire_EachContenderIsDeleted_JoinsWithPauses(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
+		created := srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpCreate, Times: 11},
+			zktest.After(func(zktest.Request) {
+				for _, name := range srv.Children(path) {
+					if contender := path + "/" + name; contender != holder.Path() {
+						assert.NoError(t, srv.Delete(contender))
+					}
+				}
+			}))
+		began := time.Now()
+		b := acquire(t.Context(), queue(t, srv, "b"))
+		for created.Hits() < 11 && time.Since(began) < time.Minute {
+			time.Sleep(time.Millisecond)
+		}
+		// The first five are not followed by one. Each of the others is randomly up to half longer or shorter.
+		const pauses = (10 + 20 + 40 + 80 + 160) * time.Millisecond
+		require.InDelta(t, pauses, time.Since(began), float64(pauses/2+2*time.Millisecond))
+		b.Waits(t)
+		release(t, holder)
+		release(t, b.Granted(t, time.Second))
 		requireEmpty(t, srv)
 	})
 }

@@ -182,8 +182,8 @@ func (w *Waiter) lookAnew() {
 // connection, so [hold.FromTurn] checks the node again if a connection has come up since the listing was requested. A
 // contender that was not ahead in the listing is not ahead later either while the node exists.
 //
-// Errors: ErrGone if the contender was deleted, or is behind a copy of itself. Queue.inSession then joins again
-// immediately, at the tail, as often as that happens.
+// Errors: ErrGone if the contender was deleted, or is behind a copy of itself. Queue.inSession then joins again, at the
+// tail, as often as that happens.
 func (w *Waiter) locate(l *listing) (*listing, int, error) {
 	for ; ; l = nil {
 		if l == nil {
