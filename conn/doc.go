@@ -130,6 +130,9 @@
 //     misspelled.
 //   - Warn, "zookeeper: the session approaches its limit of ephemeral nodes": see [WithMaxRequestSize].
 //     The keys bytes and limit show how close the limit is.
+//   - Warn, "zookeeper: the session timeout is too short for WithTickTime": the servers granted less than about two
+//     thirds of what [WithTickTime] declares, with the default margin, so holds are lost. One of the two is wrong.
+//     The key tick is what was declared.
 //   - Warn: anything else that an operator should look at, such as children of a queue that are not contenders.
 //
 // The keys are the same everywhere:

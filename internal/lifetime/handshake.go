@@ -109,8 +109,13 @@ func (l *Lifetime) takeTimeout(sent time.Time, timeout time.Duration) bool {
 	l.answer = Answer{now, now.Sub(sent)}
 	l.deadlineMoved()
 	hopeless := l.upkeep.Hopeless()
+	tooShort := l.upkeep.TooShort() && l.upkeep.Least() != least
 	l.mu.Unlock()
 	notices.deliver()
+	if tooShort { // without a tick, the timeout never is
+		l.opts.Log.Warn("zookeeper: the session timeout is too short for WithTickTime: holds are lost soon, "+
+			"even while the servers are healthy", "timeout", timeout, "tick", l.opts.Tick)
+	}
 	if hopeless {
 		l.end(lost(zkrecipes.LossDeadline, now,
 			fmt.Errorf("a session with a timeout of %v was resumed with %v, and can no longer be proven alive: "+

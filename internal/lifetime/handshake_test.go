@@ -2,6 +2,7 @@ package lifetime_test
 
 import (
 	"encoding/binary"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	kit "github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -54,4 +56,26 @@ func TestHandshake_OtherProtocolVersion_IsNoAnswerAboutTheSession(t *testing.T) 
 		require.EqualValues(t, 4, tries.Load())
 		require.NoError(t, s.Err())
 	})
+}
+
+// A tick time far above the granted timeout is reported. The leader's answers then prove only contacts that are older
+// than a session may get, so every hold is lost soon, although the servers are healthy.
+func TestGranted_TooShortForTheTickTime_IsLogged(t *testing.T) {
+	for tick, tooShort := range map[time.Duration]bool{
+		2 * time.Second: false, trial.Timeout: false, trial.Timeout * 3 / 2: false, 2 * trial.Timeout: true,
+		20 * trial.Timeout: true,
+	} {
+		t.Run(tick.String(), func(t *testing.T) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				var log kit.Buffer
+				s := trial.Live(t, trial.Dial(t, srv, conn.WithTickTime(tick), kit.Warnings(&log)))
+				losses := trial.OnLoss(t, s, false)
+				trial.Held(t, s)
+				time.Sleep(10 * trial.Timeout)
+				require.NoError(t, s.Err())
+				require.Equal(t, tooShort, len(losses.All()) > 0, "lost %v", losses.All())
+				require.Equal(t, tooShort, strings.Contains(log.String(), "too short for WithTickTime"), "%s", log.String())
+			})
+		})
+	}
 }

@@ -131,8 +131,12 @@ func (p *Proof) LastsUnanswered() time.Duration {
 // Hopeless reports whether a longer timeout than before prevents the session from being proven in time: contacts count
 // only when they are nearly as old as the session may get.
 func (p *Proof) Hopeless() bool {
-	return p.timeout > p.least && (p.lag > p.least/2 || p.freshest() < p.least*3/16)
+	return p.timeout > p.least && (p.lag > p.least/2 || p.TooShort())
 }
+
+// TooShort reports whether an answer of the leader proves so little that what an eighth of the timeout between two
+// syncs leaves is less than a 16th: the timeout is too short for the tick.
+func (p *Proof) TooShort() bool { return p.freshest() < p.least*3/16 }
 
 // freshest is how far ahead the deadline can be right after an answer of the leader, which confirms only contacts that
 // are one lag old.
