@@ -45,8 +45,10 @@ func (s *Signals) Context(parent context.Context) (ctx context.Context, done fun
 }
 
 // ContextAfter is Context once no program runs any more. A signal that counts as one with the last, at the given time,
-// does not end the context.
-func (s *Signals) ContextAfter(parent context.Context, last time.Time) (ctx context.Context, done func()) {
+// does not end the context; if kinds are given, only these signals count as one with the last.
+func (s *Signals) ContextAfter(
+	parent context.Context, last time.Time, kinds ...os.Signal,
+) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	quit := make(chan struct{})
 	var running sync.WaitGroup
@@ -54,7 +56,8 @@ func (s *Signals) ContextAfter(parent context.Context, last time.Time) (ctx cont
 		for {
 			select {
 			case one := <-s.Arrived:
-				if Stops(one) && time.Since(last) >= AsOne {
+				asOne := time.Since(last) < AsOne && (len(kinds) == 0 || slices.Contains(kinds, one))
+				if Stops(one) && !asOne {
 					cancel(&exit.Stopped{Signal: one})
 					time.AfterFunc(AsOne, func() { signal.Reset(stopping...) })
 					return

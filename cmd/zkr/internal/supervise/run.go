@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -115,7 +116,7 @@ func (r *Runner) Term(parent context.Context, t *Target) (end Ending, err error)
 	r.tellRun(t)
 	end = s.run()
 	took := time.Since(s.started)
-	ctx, done = r.signals.ContextAfter(parent, end.last)
+	ctx, done = r.contextAfter(parent, end)
 	if !end.Unfinished {
 		recorded := r.record(t, g, end)
 		end.Own = end.Own || recorded != end.Code
@@ -130,6 +131,14 @@ func (r *Runner) Term(parent context.Context, t *Target) (end Ending, err error)
 	r.holdOn(ctx, g, granted, end)
 	r.release(ctx, t, g)
 	return end, nil
+}
+
+// contextAfter returns the context of what follows a program.
+func (r *Runner) contextAfter(parent context.Context, end Ending) (ctx context.Context, done func()) {
+	if end.Reload { // the last signal did not ask zkr to stop, so another one is news
+		return r.signals.ContextAfter(parent, end.last, syscall.SIGHUP)
+	}
+	return r.signals.ContextAfter(parent, end.last)
 }
 
 // stopped returns the signal that has ended a context of package signals, or nil. Only after done is that final.

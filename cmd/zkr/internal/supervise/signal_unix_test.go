@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -67,6 +69,32 @@ func TestSignal_AtTheEndOfAWait(t *testing.T) {
 				require.Len(t, arrived, 1)
 				<-arrived
 			}
+		})
+	}
+}
+
+// TestSignal_AfterAReload: a signal counts as one with the last if that asked zkr to stop. After a SIGHUP that only asked
+// the program to reload, SIGTERM is news, however soon it comes.
+func TestSignal_AfterAReload(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  Ending
+		one  os.Signal
+		ends bool
+	}{
+		"a second SIGTERM":   {Ending{Asked: true}, syscall.SIGTERM, false},
+		"a second SIGHUP":    {Ending{Asked: true, Reload: true}, syscall.SIGHUP, false},
+		"SIGTERM and reload": {Ending{Asked: true, Reload: true}, syscall.SIGTERM, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &Runner{signals: &signals.Signals{Arrived: make(chan os.Signal)}}
+				c.end.last = time.Now()
+				ctx, done := r.contextAfter(t.Context(), c.end)
+				r.signals.Arrived <- c.one
+				synctest.Wait()
+				assert.Equal(t, c.ends, ctx.Err() != nil)
+				done()
+			})
 		})
 	}
 }
