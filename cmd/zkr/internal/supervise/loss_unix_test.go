@@ -52,6 +52,7 @@ type fixedHold struct {
 
 func (h *fixedHold) ValidUntil() time.Time { return h.until }
 func (h *fixedHold) Err() error            { return nil }
+func (h *fixedHold) Done() <-chan struct{} { return nil }
 
 // The deadline moved back while the program was being stopped, and the guard kept the old one: had zkr been stopped as
 // well, the program would have outlived the lock.

@@ -4,6 +4,7 @@ package supervise
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"syscall"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/bootclock"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
 	"github.com/zkrecipes/zkrecipes/conn"
@@ -96,5 +99,41 @@ func TestSignal_AfterAReload(t *testing.T) {
 				done()
 			})
 		})
+	}
+}
+
+// TestSignal_TogetherWithTheEndOfTheProgram: whoever asks zkr and its program to stop at the same time has asked zkr, even
+// if it has not run in between.
+func TestSignal_TogetherWithTheEndOfTheProgram(t *testing.T) {
+	host, err := child.NewHost()
+	require.NoError(t, err)
+	defer host.Close()
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer null.Close() //nolint:errcheck // read-only
+	for range 20 {
+		c, err := host.Start(child.Command{
+			Path: "/bin/true", Args: []string{"true"}, Env: os.Environ(), Files: []*os.File{null, os.Stdout, os.Stderr},
+			KillAt: bootclock.Now() + time.Hour,
+		})
+		require.NoError(t, err)
+		until := time.Now().Add(time.Hour)
+		arrived := make(chan os.Signal, 1)
+		s := &supervision{
+			options: Options{OnLoss: "kill", Leftovers: "kill"}, child: c, target: &Target{Paths: []string{"/l"}},
+			program: &Program{Arrived: arrived}, status: func() conn.Status { return conn.Status{} },
+			timeout: 100 * time.Second, grant: &Grant{hold: &fixedHold{until: until}}, told: until, late: &lateness{},
+		}
+		s.events, err = newEvents(slog.New(slog.DiscardHandler), -1)
+		require.NoError(t, err)
+		s.late.events = s.events
+		s.state, err = newStateFile()
+		require.NoError(t, err)
+		s.deadline, err = newDeadline(s.timeout, 40*time.Second, time.Second)
+		require.NoError(t, err)
+		<-c.Done()
+		arrived <- syscall.SIGTERM
+		require.True(t, s.run().Asked)
+		s.events.close()
 	}
 }

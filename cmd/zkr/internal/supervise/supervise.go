@@ -194,6 +194,7 @@ func (s *supervision) run() Ending {
 	for {
 		s.look(time.Now())
 		if s.over() {
+			s.takePending()
 			s.conclude()
 			return s.end
 		}
@@ -217,6 +218,18 @@ func (s *supervision) run() Ending {
 		case one := <-s.program.Arrived:
 			s.look(time.Now())
 			s.signalled(one)
+		}
+	}
+}
+
+// takePending handles the signals that arrived together with the end of the program.
+func (s *supervision) takePending() {
+	for {
+		select {
+		case one := <-s.program.Arrived:
+			s.signalled(one)
+		default:
+			return
 		}
 	}
 }
