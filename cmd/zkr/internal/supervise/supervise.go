@@ -307,7 +307,7 @@ func (s *supervision) over() bool {
 	}
 	left := s.child.Left()
 	switch {
-	case left == 0, s.options.Leftovers == "ignore" && s.stopAt.IsZero() && s.killed.IsZero():
+	case left == 0, s.options.Leftovers == "ignore" && s.unbounded() && s.killed.IsZero():
 		s.events.say(s.target.steps(), "exited", fields{"status": s.child.Status().Code},
 			"the program exited with status %d", s.child.Status().Code)
 		return true
