@@ -41,6 +41,9 @@ func (s *Site) RequireToken(file string) error {
 
 // read reads the file. If that fails, the previous token stays valid.
 func (l *login) read() error {
+	if info, err := os.Stat(l.file); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: want a regular file: to open a named pipe may block forever", l.file)
+	}
 	text, err := os.ReadFile(l.file)
 	if err != nil {
 		return err
