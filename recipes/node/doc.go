@@ -24,9 +24,11 @@
 // client has created at the path. When the client is closed, its session ends and the node disappears.
 //
 // If others delete or replace the node in a loop, it is recreated after pauses of about 50 ms to 5 seconds; operations
-// that the server refuses are retried after the same pauses. Once the node has existed undisturbed for 10 seconds, it
-// is recreated immediately after the next deletion, without a pause. Each deletion is logged at Warn, and a reader of
-// [Node.Watch] sees a new Czxid.
+// that the server refuses are retried after the same pauses. If the data exceed the servers' jute.maxbuffer, each attempt
+// costs the client its connection, so the next one follows after a minute, or as soon as there are other data.
+//
+// Once the node has existed undisturbed for 10 seconds, it is recreated immediately after the next deletion, without a
+// pause. Each deletion is logged at Warn, and a reader of [Node.Watch] sees a new Czxid.
 //
 // # What is not guaranteed
 //

@@ -76,6 +76,10 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 				return false
 			}
 			k.watch(ctx, nil)
+		case k.hangups > 1 && errors.Is(err, zkrecipes.ErrTooLarge):
+			n.failed(k.seen, r, err)
+			n.since = time.Time{}
+			n.pause(ctx, hungUp, s.Done(), n.set, k.look)
 		default:
 			n.failed(k.seen, r, err)
 			n.sleep(ctx, s.Done(), k.look)
@@ -140,8 +144,7 @@ func (n *Node) outdated() {
 	n.broadcast()
 }
 
-// sleep waits before the next attempt, but not if the node has existed for long. If the watch fires in the meantime,
-// the state is no longer current. What has changed is read after the pause, because an event must not shorten it.
+// sleep waits before the next attempt, but not if the node has existed for long.
 func (n *Node) sleep(ctx context.Context, done <-chan struct{}, look *session.Watch) {
 	stood := !n.since.IsZero() && time.Since(n.since) >= steady
 	n.since = time.Time{}
@@ -149,7 +152,13 @@ func (n *Node) sleep(ctx context.Context, done <-chan struct{}, look *session.Wa
 		n.pauses.Reset()
 		return
 	}
-	timer := time.NewTimer(n.pauses.NextBackOff())
+	n.pause(ctx, n.pauses.NextBackOff(), done, nil, look)
+}
+
+// pause waits for d, or until there is new data. If the watch fires in the meantime, the state is no longer current.
+// What has changed is read after the pause, because an event must not shorten it.
+func (n *Node) pause(ctx context.Context, d time.Duration, done, set <-chan struct{}, look *session.Watch) {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	fired := look.Fired()
 	for {
@@ -159,6 +168,7 @@ func (n *Node) sleep(ctx context.Context, done <-chan struct{}, look *session.Wa
 			fired = nil
 			continue
 		case <-timer.C:
+		case <-set:
 		case <-done:
 		case <-ctx.Done():
 		}
@@ -177,3 +187,6 @@ const (
 	lastPause  = 5 * time.Second
 	steady     = 10 * time.Second
 )
+
+// hungUp is the pause after data on which servers hang up: each attempt costs the client its connection.
+const hungUp = time.Minute
