@@ -366,7 +366,7 @@ func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
 // short.
 func (r *Runner) holdOn(ctx context.Context, g *Grant, granted time.Time, end Ending) {
 	rest := time.Until(granted.Add(r.options.MinHold))
-	if rest <= 0 || end.Lost || end.Asked || end.Unhealthy {
+	if rest <= 0 || end.Lost || end.Asked && !end.Reload || end.Unhealthy {
 		return
 	}
 	wait := time.NewTimer(rest)

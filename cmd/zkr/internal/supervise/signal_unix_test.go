@@ -137,3 +137,18 @@ func TestSignal_TogetherWithTheEndOfTheProgram(t *testing.T) {
 		s.events.close()
 	}
 }
+
+// TestMinHold_AfterAReload: a SIGHUP that only asked the program to reload does not shorten --min-hold.
+func TestMinHold_AfterAReload(t *testing.T) {
+	for end, want := range map[Ending]time.Duration{
+		{}:                          time.Minute,
+		{Asked: true}:               0,
+		{Asked: true, Reload: true}: time.Minute,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r, granted := &Runner{options: Options{MinHold: time.Minute}}, time.Now()
+			r.holdOn(t.Context(), &Grant{hold: &fixedHold{}}, granted, end)
+			assert.Equal(t, want, time.Since(granted), "%+v", end)
+		})
+	}
+}
