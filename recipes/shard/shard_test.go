@@ -388,6 +388,39 @@ func TestRevokedLocks_StillHaveTheirHolders(t *testing.T) {
 	})
 }
 
+// Two members share a client, so its session doesn't tell which of them holds a lock that somebody asks for.
+func TestRevokedLocks_OfTwoMembersOfAClient_NameNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		client := bubble.Dial(t, srv, "a")
+		var members []*shard.Shards
+		for _, id := range []string{"a", "b"} {
+			s, err := shard.New(client, path, shard.WithID(id), shard.WithSettle(settle, settle))
+			require.NoError(t, err)
+			members = append(members, s)
+			go func() { // ends with the client
+				_ = s.Run(t.Context(), shard.List(names(4)...), func(ctx context.Context, _ *shard.Shard) error {
+					<-ctx.Done()
+					return nil
+				})
+			}()
+		}
+		time.Sleep(5 * settle)
+		before, err := members[0].Owners(t.Context())
+		require.NoError(t, err)
+		for _, o := range before.Shards {
+			require.Equal(t, o.Member, o.Holder.Name)
+			require.NoError(t, srv.Set(o.Holder.Path, []byte(layout.RevokeRequest)))
+		}
+		after, err := members[0].Owners(t.Context())
+		require.NoError(t, err)
+		for i, o := range after.Shards {
+			require.Contains(t, []string{"", before.Shards[i].Holder.Name}, o.Holder.Name)
+		}
+		require.NoError(t, client.Close())
+	})
+}
+
 // The plan of a leader that loses its term while it writes is not applied.
 func TestPlan_DeposedLeader(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {

@@ -108,13 +108,17 @@ func (s *Shards) Owners(ctx context.Context) (View, error) {
 }
 
 // holders returns the head of the queue of each shard's lock, or why that is not known. A request to release a lock
-// replaces the data that names its holder, so a holder without a name has that of the member with its session.
+// replaces the data that names its holder, so a holder without a name has that of the only member with its session.
 func (s *Shards) holders(
 	ctx context.Context, shards []string, members []group.Member,
 ) (holders []zkrecipes.Participant, errs []error) {
 	ids := make(map[int64]string, len(members))
 	for _, m := range members {
-		ids[m.Session] = m.ID
+		if _, several := ids[m.Session]; several {
+			ids[m.Session] = ""
+		} else {
+			ids[m.Session] = m.ID
+		}
 	}
 	delete(ids, 0) // of nodes that are not ephemeral
 	holders, errs = make([]zkrecipes.Participant, len(shards)), make([]error, len(shards))
