@@ -46,6 +46,11 @@ func (e *encryption) next(*tls.ClientHelloInfo) (*tls.Config, error) {
 }
 
 func (e *encryption) read() error {
+	for _, file := range []string{e.files.Cert, e.files.Key, e.files.ClientCA} {
+		if err := checkRegular(file); err != nil {
+			return err
+		}
+	}
 	pair, err := tls.LoadX509KeyPair(e.files.Cert, e.files.Key)
 	if err != nil {
 		return fmt.Errorf("--http-cert and --http-key: %w", err)

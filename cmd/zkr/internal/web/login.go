@@ -41,8 +41,8 @@ func (s *Site) RequireToken(file string) error {
 
 // read reads the file. If that fails, the previous token stays valid.
 func (l *login) read() error {
-	if info, err := os.Stat(l.file); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s: want a regular file: to open a named pipe may block forever", l.file)
+	if err := checkRegular(l.file); err != nil {
+		return err
 	}
 	text, err := os.ReadFile(l.file)
 	if err != nil {
@@ -56,6 +56,14 @@ func (l *login) read() error {
 	defer l.mu.Unlock()
 	l.hashed = sha256.Sum256([]byte(token))
 	return nil
+}
+
+// checkRegular rejects a named pipe and the like, which may block forever when it is opened.
+func checkRegular(file string) error {
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: want a regular file", file)
+	}
+	return nil // reading it reports any other problem
 }
 
 // has reports whether the token is that of the file. Hashes have equal lengths, so the comparison takes constant time.

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLogin_NamedPipe: to open one blocks until somebody writes to it, and each request with a token would do so.
+// TestLogin_NamedPipe: to open one blocks until somebody writes to it, and each request with a token would do so, and
+// each TLS connection.
 func TestLogin_NamedPipe(t *testing.T) {
 	const token = "0123456789-0123456789"
 	file := filepath.Join(t.TempDir(), "token")
@@ -22,4 +23,5 @@ func TestLogin_NamedPipe(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(file, 0o600))
 	require.True(t, s.login.has(token), "the previous token is valid")
 	require.ErrorContains(t, (&Site{}).RequireToken(file), "want a regular file")
+	require.ErrorContains(t, (&Site{}).Encrypt(Certificates{Cert: file, Key: file}), "want a regular file")
 }
