@@ -309,7 +309,7 @@ func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.Op
 // Set implements conn.Client.Set.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (zk.Stat, error) {
 	g := guard{version: version, of: dataVersion}
-	return versioned(ctx, c, "set", path, g, len(data), func(s *session.Session) (zk.Stat, error) {
+	return writeVersioned(ctx, c, "set", path, g, len(data), func(s *session.Session) (zk.Stat, error) {
 		return s.Set(ctx, path, data, version)
 	})
 }
@@ -321,7 +321,7 @@ func (c *Client) SetACL(ctx context.Context, path string, list []zk.ACL, version
 	}
 	size := len(wire.SetACLFrame(path, list, version))
 	g := guard{version: version, of: func(now zk.Stat) int32 { return now.Aversion }}
-	return versioned(ctx, c, "set acl", path, g, size, func(s *session.Session) (zk.Stat, error) {
+	return writeVersioned(ctx, c, "set acl", path, g, size, func(s *session.Session) (zk.Stat, error) {
 		return s.SetACL(ctx, path, list, version)
 	})
 }
@@ -336,7 +336,7 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 // that check, and the new node has the same version.
 func (c *Client) DeleteRead(ctx context.Context, path string, read zk.Stat) error {
 	g := guard{version: read.Version, of: dataVersion, czxid: read.Czxid}
-	_, err := versioned(ctx, c, "delete", path, g, len(path), func(s *session.Session) (zk.Stat, error) {
+	_, err := writeVersioned(ctx, c, "delete", path, g, len(path), func(s *session.Session) (zk.Stat, error) {
 		if read.Czxid == 0 {
 			return zk.Stat{}, s.Delete(ctx, path, read.Version)
 		}

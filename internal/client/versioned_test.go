@@ -32,7 +32,7 @@ func TestVersioned_ServerFaultAndSessionOver_IsNotRepeated(t *testing.T) {
 			_, err = srv.Create("/a", nil, zktest.Persistent)
 			require.NoError(t, err)
 			tries := 0
-			_, err = versioned(t.Context(), c, "set", "/a", guard{version: version, of: dataVersion}, 0,
+			_, err = writeVersioned(t.Context(), c, "set", "/a", guard{version: version, of: dataVersion}, 0,
 				func(s *session.Session) (zk.Stat, error) {
 					stat, err := s.Set(t.Context(), "/a", []byte("mine"), version)
 					if tries++; tries == 1 {

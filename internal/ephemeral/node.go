@@ -86,7 +86,7 @@ func (n *Node) Remove() (sent bool) {
 		}
 		n.Session.BeginRetention()
 		switch {
-		case n.lateGUID != "":
+		case n.lateGUID != "": // a delete alone does not suffice: see sweep
 		case len(n.Paths) == 1:
 			sent = n.Session.StartDelete(n.Paths[0], -1, n.answered)
 		default:

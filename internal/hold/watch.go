@@ -51,7 +51,7 @@ func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Wat
 		}
 		switch {
 		case errors.Is(err, zk.ErrNoNode), err == nil && stat.Czxid != g.Node.Czxid:
-			g.lose(g.gone())
+			g.lose(g.whyGone())
 			return
 		case ctx.Err() != nil, s.Err() != nil: // the session fails its calls a moment before it ends ctx
 			return
@@ -66,9 +66,9 @@ func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Wat
 	}
 }
 
-// gone returns why the grant ends when its node is gone. A process that was frozen may learn of the deletion before it
+// whyGone returns why the grant ends when its node is gone. A process that was frozen may learn of the deletion before it
 // checks its deadline, which has already passed.
-func (g *Grant) gone() *zkrecipes.LostError {
+func (g *Grant) whyGone() *zkrecipes.LostError {
 	now := time.Now()
 	if until := g.Node.Session.ValidUntil(); !now.Before(until) {
 		return &zkrecipes.LostError{Reason: zkrecipes.LossDeadline, At: until}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -108,5 +109,17 @@ func TestClose_DuringAHandshake_OnlyClosesTheSession(t *testing.T) {
 		require.NoError(t, c.Close())
 		require.Empty(t, exists.All())
 		require.Empty(t, srv.Sessions())
+	})
+}
+
+// While a caller is told of the end for longer than the session timeout, the session's goroutine used to take one step
+// after another without a pause.
+func TestEnd_ACallbackTakesLong_TheHeartbeatWaits(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { time.Sleep(2 * trial.Timeout); return nil })
+		require.True(t, ok)
+		srv.Expire(s.ID())
+		<-s.Done() // virtual time doesn't pass while a goroutine is busy
 	})
 }

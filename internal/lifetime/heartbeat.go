@@ -13,7 +13,8 @@ import (
 )
 
 // runHeartbeat ends whatever has run out, and keeps the proof fresh, until the session ends. Each step works out from
-// scratch what is due, so an extra step does no harm and no step is ever canceled.
+// scratch what is due, so an extra step does no harm and no step is ever canceled. Pings are sent by
+// link.Connection.keepAlive.
 func (l *Lifetime) runHeartbeat(context.Context) {
 	timer := time.NewTimer(time.Until(l.heartbeat(time.Now())))
 	for {
@@ -63,6 +64,7 @@ func (l *Lifetime) heartbeat(now time.Time) time.Time {
 	if !now.Before(step.Silent) {
 		l.end(lost(zkrecipes.LossDeadline, step.Silent,
 			link.Overdue(errors.New("no answer for a whole session timeout"), planned, now)))
+		<-l.done // another goroutine may be delivering the end
 		return now
 	}
 	if step.Drop {

@@ -467,7 +467,7 @@ func TestProve_NoOldContact_TakesALag(t *testing.T) {
 		s := trial.Live(t, trial.Dial(t, srv))
 		time.Sleep(2 * trial.Timeout)
 		srv.Intercept(zktest.Match{Op: zktest.OpPing, Times: 2}, zktest.Ignore())
-		time.Sleep(time.Until(s.AnsweredSent().Add(6400 * time.Millisecond)))
+		time.Sleep(time.Until(s.LastContact().Add(6400 * time.Millisecond)))
 		require.Equal(t, trial.Timeout/4, trial.After(func() { require.NoError(t, s.Prove(t.Context())) }))
 	})
 }

@@ -62,10 +62,10 @@ type Client interface {
 // Listener receives what a session learns that does not affect its own life.
 type Listener interface {
 	// Up and Down report that a connection is up and that it is gone. They are called with the lifetime's lock held, so
-	// that they precede everything received later. answeredSent is when the latest request that had been answered was
+	// that they precede everything received later. lastContact is when the latest request that had been answered was
 	// sent.
 	Up()
-	Down(answeredSent time.Time)
+	Down(lastContact time.Time)
 	// Event is called on the goroutine that reads from the connection.
 	Event(zk.Event)
 	// Over reports that the session has ended, once Done is closed.
@@ -91,20 +91,20 @@ type Lifetime struct {
 
 	wake chan struct{} // wakes the heartbeat; holds one
 
-	mu               sync.Mutex
-	id               int64 // 0 until the first connect answer
-	password         []byte
-	upkeep           liveness.Upkeep
-	connection       *link.Connection // the latest; nil before the first
-	arrived          time.Time        // when the latest part of a long reply arrived on an earlier one
-	up               chan struct{}    // closed while connected
-	down             chan struct{}    // closed while not connected
-	lastAnsweredSent time.Time        // the value of AnsweredSent when down was last closed
-	since            time.Time        // when the session was first up
-	lost             *zkrecipes.LostError
-	delivering       int // losses whose callbacks are running
-	callbacks        map[*lossCallback]struct{}
-	answer           Answer
+	mu            sync.Mutex
+	id            int64 // 0 until the first connect answer
+	password      []byte
+	upkeep        liveness.Upkeep
+	connection    *link.Connection // the latest; nil before the first
+	arrived       time.Time        // when the latest part of a long reply arrived on an earlier one
+	up            chan struct{}    // closed while connected
+	down          chan struct{}    // closed while not connected
+	contactBefore time.Time        // the value of LastContact when down was last closed
+	since         time.Time        // when the session was first up
+	lost          *zkrecipes.LostError
+	delivering    int // losses whose callbacks are running
+	callbacks     map[*lossCallback]struct{}
+	answer        Answer
 	// The connection on which a request of Freshen is unanswered; nil if there is none.
 	freshening *link.Connection
 	// The connection on which a barrier was sent and not refused; nil if there is none.

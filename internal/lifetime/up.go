@@ -19,8 +19,8 @@ func (l *Lifetime) LeanOnEvent() {
 	l.leans.Store(true)
 }
 
-// connectionUp admits operations and fires every watch, because the server does not report what happened while there
-// was no connection.
+// connectionUp sends the barrier of LeanOnEvent, if one is due, ahead of everything else. Then it admits operations and
+// fires every watch, because the server does not report what happened while there was no connection.
 func (l *Lifetime) connectionUp() {
 	l.mu.Lock()
 	if c := l.connection; l.leans.Load() && l.lost == nil {
@@ -67,26 +67,26 @@ func (l *Lifetime) Connected() (<-chan struct{}, error) {
 	return l.up, nil
 }
 
-// AnsweredSent returns when the latest request was sent that a server has answered from the tree (wire.FromTree), or
+// LastContact returns when the latest request was sent that a server has answered from the tree (wire.FromTree), or
 // with the session.
-func (l *Lifetime) AnsweredSent() time.Time {
+func (l *Lifetime) LastContact() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.upkeep.AnsweredSent()
+	return l.upkeep.LastContact()
 }
 
-// AnsweredSentOn is AnsweredSent for the connection whose loss closes the given channel; zero if another one has come
+// LastContactOn is LastContact for the connection whose loss closes the given channel; zero if another one has come
 // up since.
-func (l *Lifetime) AnsweredSentOn(down <-chan struct{}) time.Time {
+func (l *Lifetime) LastContactOn(down <-chan struct{}) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.down != down:
 		return time.Time{}
 	case l.isUp():
-		return l.upkeep.AnsweredSent()
+		return l.upkeep.LastContact()
 	default:
-		return l.lastAnsweredSent
+		return l.contactBefore
 	}
 }
 
@@ -118,9 +118,9 @@ func (l *Lifetime) connectionDown(c *link.Connection) {
 		return
 	}
 	l.up = make(chan struct{})
-	l.lastAnsweredSent = l.upkeep.AnsweredSent()
+	l.contactBefore = l.upkeep.LastContact()
 	close(l.down)
-	l.listener.Down(l.upkeep.AnsweredSent())
+	l.listener.Down(l.upkeep.LastContact())
 	l.upkeep.SyncDone()
 	if l.lost != nil {
 		l.mu.Unlock()

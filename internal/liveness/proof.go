@@ -65,9 +65,9 @@ type Proof struct {
 	margin  time.Duration
 	beat    time.Duration // between two syncs that keep the proof fresh
 
-	provenSent   time.Time // when the latest contact that is proven was sent
-	answeredSent time.Time // when the latest request of any kind that has been answered was sent
-	unproven     []contact // answered requests not yet confirmed by a served one, by time of answer
+	provenSent  time.Time // when the latest contact that is proven was sent
+	lastContact time.Time // when the latest request of any kind that has been answered was sent
+	unproven    []contact // answered requests not yet confirmed by a served one, by time of answer
 
 	// Resumptions, by the time each was sent. The bounds are times until which a server keeps the session alive.
 	resumeSent         time.Time // the latest
@@ -153,7 +153,7 @@ func (p *Proof) grantNeeds() time.Duration {
 // Callers must not pass errors that do not come from applying the request, since a server that is cut off may return
 // them.
 func (p *Proof) Answered(sent, at time.Time, by Witness) {
-	p.answeredSent = latest(p.answeredSent, sent)
+	p.lastContact = latest(p.lastContact, sent)
 	if by >= Leader {
 		p.confirm(sent)
 	}
@@ -202,7 +202,7 @@ func (p *Proof) ValidUntil() time.Time {
 }
 
 // TimesOutAt returns the time that is a whole timeout after the latest answered request was sent.
-func (p *Proof) TimesOutAt() time.Time { return p.answeredSent.Add(p.timeout) }
+func (p *Proof) TimesOutAt() time.Time { return p.lastContact.Add(p.timeout) }
 
 // Lasts reports whether the proof lasts until a contact made now can be proven, and for spare beyond that.
 func (p *Proof) Lasts(now time.Time, spare time.Duration) bool {
@@ -223,8 +223,8 @@ func (p *Proof) Timeout() time.Duration { return p.timeout }
 // Least returns the least timeout that was ever negotiated.
 func (p *Proof) Least() time.Duration { return p.least }
 
-// AnsweredSent returns when the latest request that has been answered was sent.
-func (p *Proof) AnsweredSent() time.Time { return p.answeredSent }
+// LastContact returns when the latest request that has been answered was sent.
+func (p *Proof) LastContact() time.Time { return p.lastContact }
 
 // soonest returns the earlier time; a zero time means none.
 func soonest(a, b time.Time) time.Time {

@@ -64,7 +64,7 @@ func (a *Age) Disconnected() <-chan struct{} { return a.down }
 // before the answer to a later request, so if none of the watches has fired when checked after the latest answer was
 // received, that answer had seen no change. Answers on another connection prove nothing.
 func (a *Age) AsOf() time.Time {
-	asOf := a.session.AnsweredSentOn(a.down)
+	asOf := a.session.LastContactOn(a.down)
 	if a.HasChanged() {
 		asOf = time.Time{}
 	}

@@ -48,7 +48,7 @@ type News struct {
 	Event zk.EventType // for Changed
 	Path  string       // for Changed
 	// For Changed and Down: when the latest request that had been answered before was sent.
-	AnsweredSent time.Time
+	LastContact time.Time
 	Answer
 }
 
@@ -94,8 +94,8 @@ func (f *Feed) Stop() {
 // Room returns how many bytes of paths one call of SetWatches may take.
 func (f *Feed) Room() int { return min(128<<10, f.session.opts.MaxRequest/2) }
 
-// AnsweredSent returns when the latest request of the session that a server has answered was sent.
-func (f *Feed) AnsweredSent() time.Time { return f.session.AnsweredSent() }
+// LastContact returns when the latest request of the session that a server has answered was sent.
+func (f *Feed) LastContact() time.Time { return f.session.LastContact() }
 
 // Wake receives a value when there is news.
 func (f *Feed) Wake() <-chan struct{} { return f.wake }

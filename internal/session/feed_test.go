@@ -46,14 +46,14 @@ func TestFeed_TellsInTheOrderOfTheServer(t *testing.T) {
 		synctest.Wait()
 		require.True(t, w.HasFired())
 
-		heard := f.AnsweredSent()
+		heard := f.LastContact()
 		require.NoError(t, srv.Set("/app/a", nil))
 		require.NoError(t, srv.Delete("/app/a/b"))
 		synctest.Wait()
 		srv.Cut(trial.Ours)
 		time.Sleep(time.Second)
 		require.Equal(t, []string{"EventNodeDataChanged /a", "EventNodeChildrenChanged /a", "down", "up"}, trial.NewsOf(f))
-		require.False(t, f.AnsweredSent().Before(heard))
+		require.False(t, f.LastContact().Before(heard))
 		require.False(t, f.IsDown())
 	})
 }

@@ -27,8 +27,8 @@ func (s *Session) At(root paths.Chroot) *Session {
 // Absolute returns the same session without the chroot: paths are those of the server.
 func (s *Session) Absolute() *Session { return s.At("") }
 
-// Create implements conn.Session.Create. A create in doubt is not repeated. Package ephemeral, whose creates are
-// named by a GUID, finds what they created.
+// Create implements conn.Session.Create. A create in doubt is not repeated: package outcome lists who settles which
+// write.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	if err := CheckCreate(path, flags); err != nil {
 		return "", err

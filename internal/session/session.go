@@ -71,7 +71,7 @@ func (l listener) Up() {
 }
 
 // Down notifies the feeds.
-func (l listener) Down(answeredSent time.Time) { l.tell(News{Kind: Down, AnsweredSent: answeredSent}) }
+func (l listener) Down(lastContact time.Time) { l.tell(News{Kind: Down, LastContact: lastContact}) }
 
 // Over fires every watch, because no event can do so anymore, and a caller that waits only for its watch would wait
 // forever.

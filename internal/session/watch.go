@@ -297,7 +297,7 @@ func (w *watches) fireOne(key watchKey, a *sharedWatch, deleted bool) {
 // bound, and a watch is a channel to close. A watch is in the set before the request that sets it on the server is
 // sent, so it is there when the event arrives. Replies that the server sent after the event are read after it.
 func (s *session) onEvent(e zk.Event) {
-	s.tell(News{Kind: Changed, Event: e.Type, Path: e.Path, AnsweredSent: s.AnsweredSent()})
+	s.tell(News{Kind: Changed, Event: e.Type, Path: e.Path, LastContact: s.LastContact()})
 	data, exist := watchKey{watchData, e.Path}, watchKey{watchExist, e.Path}
 	switch e.Type {
 	case zk.EventNodeCreated:
@@ -353,7 +353,7 @@ func (s *Session) removeWatches(r removal) {
 // watchesRemoved makes the callers that may have had one of the watches, and the feeds that cover the path, read again.
 func (s *session) watchesRemoved(r removal) {
 	s.watches.fire(false, r.keys...)
-	s.tell(News{Kind: Changed, Event: r.event, Path: r.path, AnsweredSent: s.AnsweredSent()})
+	s.tell(News{Kind: Changed, Event: r.event, Path: r.path, LastContact: s.LastContact()})
 }
 
 // Got is one of the results of [Session.GetBothW].
@@ -384,7 +384,7 @@ func (s *Session) GetBothW(ctx context.Context, first, second string) (one, two 
 	if c != nil {
 		d, err = finish(ctx, s, c)
 	}
-	unshare(s, a, c, err)
+	endRead(s, a, c, err)
 	switch {
 	case Repeatable(err):
 		two.Data, two.Stat, two.Watch, two.Err = s.GetW(ctx, second)
@@ -408,17 +408,17 @@ func watched[T any](ctx context.Context, s *Session, op, path string, kind watch
 	a := s.watches.share(watchKey{kind, s.Abs(path)})
 	v, c, err := askLast(ctx, s, op, path, repeatable, sent,
 		func(done func(T, error)) request { return requested(path, true, done) })
-	unshare(s, a, c, err)
+	endRead(s, a, c, err)
 	if err != nil {
 		return v, nil, err
 	}
 	return v, &a.Watch, nil
 }
 
-// unshare ends a read with the watch a. err is its error, and c its last request, or nil if none was sent. If the
+// endRead ends a read with the watch a. err is its error, and c its last request, or nil if none was sent. If the
 // caller has given up, the server sets the watch nevertheless, for nobody. It is then removed, unless there is another
 // one on the path by the time the answer arrives.
-func unshare[T any](s *Session, a *sharedWatch, c *call[T], err error) {
+func endRead[T any](s *Session, a *sharedWatch, c *call[T], err error) {
 	if s.watches.unshare(a, err == nil) {
 		s.removeAt(a.key.path)
 	}

@@ -93,9 +93,9 @@ func arrangeAhead(queue []Contender, c Contender) int {
 	return ahead
 }
 
-// checkKey returns an error if the sequence number of one of our nodes no longer determines its order: from 2147483647
+// checkSequence returns an error if the sequence number of one of our nodes no longer determines its order: from 2147483647
 // on, or if it is negative. The queue is then unusable until its parent is deleted.
-func checkKey(c Contender) error {
+func checkSequence(c Contender) error {
 	if c.Exhausted() {
 		return fmt.Errorf("%w (%q)", zkrecipes.ErrSequenceExhausted, c.Key)
 	}

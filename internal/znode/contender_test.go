@@ -62,10 +62,10 @@ func TestIsKazoo(t *testing.T) {
 
 func TestCheckKey(t *testing.T) {
 	for _, key := range []string{"0000000000", "0000000007", "2147483646"} {
-		require.NoError(t, checkKey(Contender{Key: key}), key)
+		require.NoError(t, checkSequence(Contender{Key: key}), key)
 	}
 	for _, key := range []string{"2147483647", "-2147483648", "-000000001", "", "12", "00000000x1", "9999999999"} {
-		require.ErrorIs(t, checkKey(Contender{Key: key}), zkrecipes.ErrSequenceExhausted, key)
+		require.ErrorIs(t, checkSequence(Contender{Key: key}), zkrecipes.ErrSequenceExhausted, key)
 	}
 }
 

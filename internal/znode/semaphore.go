@@ -334,7 +334,7 @@ func (m *Semaphore) waitForLeases(w, door *Waiter, want Leases, limit int, limit
 	var doorChanged *session.Watch
 	recheck := false
 	for {
-		w.lookAnew()
+		w.beforeList()
 		names, leasesChanged, err := w.session.ChildrenW(w.ctx, m.leases.Path())
 		if err != nil {
 			return goneIfNoNode(err)

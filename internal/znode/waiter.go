@@ -87,7 +87,7 @@ func (q *Queue) join(
 	for _, path := range n.Paths {
 		c := q.Parse(path)
 		w.contenders = append(w.contenders, c)
-		if bad := checkKey(c); bad != nil {
+		if bad := checkSequence(c); bad != nil {
 			err = &session.OpError{Op: "queue", Path: path, Err: bad}
 		}
 	}
@@ -164,13 +164,13 @@ func (w *Waiter) leaveInBackground() {
 
 // list requests a listing.
 func (w *Waiter) list() *listing {
-	w.lookAnew()
+	w.beforeList()
 	return w.shared.list()
 }
 
-// lookAnew is called before a listing is requested. It drops a watch on the waiter's node that has fired without
+// beforeList is called before a listing is requested. It drops a watch on the waiter's node that has fired without
 // reporting its deletion: the listing shows whether the node exists.
-func (w *Waiter) lookAnew() {
+func (w *Waiter) beforeList() {
 	w.nextConnection = w.session.NextConnection()
 	if w.own.HasFired() && !w.own.SaysDeleted() {
 		w.own = nil

@@ -20,8 +20,8 @@ func (e *engine) answered(r *request, a *session.Answer) {
 	case e.noteZxid(r, a.Zxid):
 		e.unanswered(r, errBehind)
 		return
-	case a.Zxid > 0 && a.Sent.After(e.answeredSent):
-		e.answeredSent = a.Sent
+	case a.Zxid > 0 && a.Sent.After(e.lastContact):
+		e.lastContact = a.Sent
 	}
 	switch r.kind {
 	case reading, probing:
@@ -42,10 +42,10 @@ var errBehind = errors.New("the server is behind")
 // noteZxid sets e.zxid from an answer. No other function does, and events do not count, because those of one
 // transaction arrive one after another. All events up to e.zxid have therefore been handled.
 //
-// noteZxid reports whether the server is behind, which means that it does not yet know what another server reported
-// before. Such an answer is dropped, so that no entry goes back in time, and the next requests are sent behind a sync.
-// If the server is still behind after that, the ensemble has lost transactions, because it was restored from a backup.
-// Then everything is reread, and entries go back.
+// noteZxid reports whether the server is behind what another one reported before. ZooKeeper refuses a client that is
+// ahead, unless the client had to connect without a zxid. Such an answer is dropped, so that no entry goes back in
+// time, and the next requests are sent behind a sync. If the server is still behind after that, the ensemble has lost
+// transactions, because it was restored from a backup. Then everything is reread, and entries go back.
 func (e *engine) noteZxid(r *request, zxid int64) (behind bool) {
 	switch {
 	case zxid == 0: // no server has answered

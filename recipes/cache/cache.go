@@ -328,8 +328,8 @@ func (c *Cache) view() View {
 		Failed: e.nodes.failed, Err: e.err,
 	}
 	if v.Current && v.Pending == 0 {
-		// AnsweredSent comes first: an event that the server sent before that answer is then already in the feed.
-		if sent := e.feed.AnsweredSent(); e.feed.Idle() {
+		// LastContact comes first: an event that the server sent before that answer is then already in the feed.
+		if sent := e.feed.LastContact(); e.feed.Idle() {
 			v.AsOf = e.asOf.advance(sent)
 		}
 	}

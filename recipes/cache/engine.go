@@ -29,13 +29,13 @@ type engine struct {
 	err     error // why the engine has ended
 	denied  error // why all servers refuse the client; nil in a session
 
-	feed         *session.Feed // of the current session
-	connected    bool
-	epoch        int       // counts connections
-	zxid         int64     // the latest that an answer has reported; events do not count; lower answers are dropped, see noteZxid
-	behind       bool      // the server has not caught up to zxid, and requests must follow a sync
-	answeredSent time.Time // when the latest request that was answered and handled had been sent
-	asOf         instant   // see View; rounds, events and Cache.view advance it
+	feed        *session.Feed // of the current session
+	connected   bool
+	epoch       int       // counts connections
+	zxid        int64     // the latest that an answer has reported; events do not count; lower answers are dropped, see noteZxid
+	behind      bool      // the server has not caught up to zxid, and requests must follow a sync
+	lastContact time.Time // when the latest request that was answered and handled had been sent
+	asOf        instant   // see View; rounds, events and Cache.view advance it
 
 	inflight int
 	large    int  // bytes of recent large answers
@@ -199,10 +199,10 @@ const restTime = 10 * time.Millisecond
 func (e *engine) hear(n session.News) {
 	switch n.Kind {
 	case session.Changed:
-		e.advanceIfClean(n.AnsweredSent)
+		e.advanceIfClean(n.LastContact)
 		e.changed(n)
 	case session.Down:
-		e.advanceIfClean(n.AnsweredSent)
+		e.advanceIfClean(n.LastContact)
 		e.down()
 	case session.Up:
 		e.begin()
@@ -276,11 +276,11 @@ func (e *engine) advanceIfClean(at time.Time) {
 
 // advance ends the round if it can, and begins the next.
 func (e *engine) advance() {
-	if !e.connected || e.answeredSent.IsZero() {
+	if !e.connected || e.lastContact.IsZero() {
 		return
 	}
 	was := e.rounds.caughtUp
-	asOf := e.rounds.advance(e.plan.dirty, e.answeredSent)
+	asOf := e.rounds.advance(e.plan.dirty, e.lastContact)
 	if asOf.IsZero() {
 		return
 	}

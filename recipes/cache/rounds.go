@@ -35,11 +35,11 @@ func (r *rounds) restart() { r.active, r.caughtUp = false, false }
 // advance ends the active round if it can, and begins the next. Its arguments are the number of dirty parts, by the
 // parity of their round, and when the latest request that was answered and handled had been sent. If a round has ended,
 // advance returns the time as of which the cache has everything.
-func (r *rounds) advance(dirty [2]int, answeredSent time.Time) (asOf time.Time) {
+func (r *rounds) advance(dirty [2]int, lastContact time.Time) (asOf time.Time) {
 	for range 2 {
 		if !r.active {
 			r.newest++
-			r.active, r.began = true, answeredSent
+			r.active, r.began = true, lastContact
 		}
 		if dirty[r.newest&1] > 0 {
 			break

@@ -29,7 +29,7 @@ var canaries = []canary{
 	{"proof: a deadline from the last answer of any kind", clientTests, []edit{{
 		"internal/liveness", "Proof.ValidUntil",
 		"return soonest(p.provenSent.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))",
-		"return p.answeredSent.Add(p.timeout)",
+		"return p.lastContact.Add(p.timeout)",
 	}}},
 	{"proof: the resumption of a session proves it", clientTests, []edit{{
 		"internal/liveness", "Proof.connected", "p.resumeAnsweredSent = sent", "p.provenSent = sent",
