@@ -334,11 +334,10 @@ func TestLeftovers(t *testing.T) {
 		assert.Equal(t, []string{"acquired", "started", "exited", "released"}, z.rest(t))
 	})
 	t.Run("ignore the deaf after a revoke", func(t *testing.T) {
-		srv, file := zktest.Run(t), filepath.Join(t.TempDir(), "end")
-		defer os.WriteFile(file, nil, 0o600) //nolint:errcheck // the directory is about to be removed
+		srv, dir := zktest.Run(t), t.TempDir()
 		z := start(t, srv, "a", "lock", "--leftovers=ignore", "--on-revoke=term", "/p", "--", "sh", "-c",
 			"trap 'exit 3' TERM; "+
-				"(trap '' TERM; echo ready; exec >/dev/null 2>&1 3>&-; until test -e "+file+"; do sleep 0.02; done) & wait")
+				"(trap '' TERM; echo ready; exec >/dev/null 2>&1 3>&-; while test -e "+dir+"; do sleep 0.02; done) & wait")
 		z.until(t, "started")
 		eventually(t, "it is deaf", func() bool { return strings.Contains(z.out.String(), "ready") })
 		ends(t, 0, srv.Addr(), "revoke", "/p")
