@@ -3,7 +3,6 @@ package conn_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -30,10 +29,10 @@ func digest(t *testing.T, user, password string) conn.Option {
 	return conn.WithSASL(m)
 }
 
-func secured(t *testing.T, more ...zktest.Option) *zktest.Server {
+func secured(t *testing.T) *zktest.Server {
 	t.Helper()
 	users := zktest.WithSASLUsers(map[string]string{"bob": "secret", "eve": "other"})
-	return zktest.Run(t, append(more, zktest.InMemory(), users, zktest.WithRequiredAuth("sasl"))...)
+	return zktest.Run(t, zktest.InMemory(), users, zktest.WithRequiredAuth("sasl"))
 }
 
 var bobs = conn.WithACL([]zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "bob"}})
@@ -316,7 +315,7 @@ func TestSASL_Name_IsAskedForWithoutTheLockOfTheSession(t *testing.T) {
 	m, err := sasl.Digest("bob", "secret")
 	require.NoError(t, err)
 	n := &named{Mechanism: m, asked: make(chan struct{}, 10)}
-	c := bubble.Dial(t, srv, "a", conn.WithSASL(n), conn.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+	c := bubble.Dial(t, srv, "a", conn.WithSASL(n), conn.WithLogger(slog.New(slog.NewTextHandler(new(strings.Builder), nil))))
 	s, err := c.Session(t.Context())
 	require.NoError(t, err)
 	n.session.Store(s)
