@@ -112,7 +112,6 @@ func (r *Runner) Term(parent context.Context, t *Target) (end Ending, err error)
 		r.release(ctx, t, g)
 		return Ending{}, err
 	}
-	t.Job.Started(time.Now())
 	r.tellRun(t)
 	end = s.run()
 	took := time.Since(s.started)

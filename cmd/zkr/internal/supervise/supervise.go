@@ -152,6 +152,7 @@ func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Sessio
 		return exit.OfStart(err)
 	}
 	s.child, s.started = c, time.Now()
+	s.target.Job.Started(s.started) // before the event, so that whoever has seen it finds this run in the metrics
 	if command.Setuid && c.MayBeForeign() {
 		s.events.warn("with --allow-setuid, only a control group can stop processes that the program runs as another user",
 			"cgroup", cmp.Or(c.Cgroup(), "none"))
