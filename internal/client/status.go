@@ -65,7 +65,7 @@ func (c *Client) statusIn(s *session.Session) (st Status) {
 			st.Server = r.Server
 		}
 	})
-	if m := c.core.opts.SASL; m != nil && st.Server != "" { // without the session's lock, since the method is the user's
+	if m := c.core.opts.SASL; m != nil && st.Server != "" { // without the session's lock, since String is the user's code
 		st.Identity = m.String()
 	}
 	return st

@@ -112,8 +112,7 @@ func TestClose_DuringAHandshake_OnlyClosesTheSession(t *testing.T) {
 	})
 }
 
-// While a caller is told of the end for longer than the session timeout, the session's goroutine used to take one step
-// after another without a pause.
+// While a loss callback ran for longer than the session timeout, the session's goroutine used to spin.
 func TestEnd_ACallbackTakesLong_TheHeartbeatWaits(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))

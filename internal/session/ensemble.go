@@ -44,7 +44,7 @@ func (e *Ensemble) CheckSize(op, path string, size int) error {
 // removesWatches reports whether the server may know removeWatches. A single lost connection proves nothing.
 func (e *Ensemble) removesWatches() bool { return e.removalsLost.Load() <= 1 }
 
-// noWatcher is the answer to removeWatches if there is no watch, which may have fired.
+// noWatcher is a server's answer to removeWatches if it has no such watch, for example because it has fired.
 const noWatcher = zkrecipes.Code(-121)
 
 // judgeRemovals counts the connections in a row that ended during removeWatches. lost is the count from when the

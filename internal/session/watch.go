@@ -26,7 +26,7 @@ import (
 type Watch struct {
 	fired   chan struct{}
 	deleted bool // why it fired; set before fired is closed
-	late    bool // the server may have served a read after what fired it, and so keep a watch; guarded by watches.mu
+	late    bool // the server may have set it after it fired here, see unshare; guarded by watches.mu
 	key     watchKey
 }
 

@@ -155,8 +155,8 @@ func (n *Node) sleep(ctx context.Context, done <-chan struct{}, look *session.Wa
 	n.pause(ctx, n.pauses.NextBackOff(), done, nil, look)
 }
 
-// pause waits for d, or until there is new data. If the watch fires in the meantime, the state is no longer current.
-// What has changed is read after the pause, because an event must not shorten it.
+// pause blocks for d, or until there is new data. If the watch fires meanwhile, the state ceases to be current, but the
+// change is read only after the pause: an event must not shorten it.
 func (n *Node) pause(ctx context.Context, d time.Duration, done, set <-chan struct{}, look *session.Watch) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

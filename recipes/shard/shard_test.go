@@ -388,7 +388,7 @@ func TestRevokedLocks_StillHaveTheirHolders(t *testing.T) {
 	})
 }
 
-// Two members share a client, so its session doesn't tell which of them holds a lock that somebody asks for.
+// Two members share a client, so the session does not identify the holder of a lock whose release was requested.
 func TestRevokedLocks_OfTwoMembersOfAClient_NameNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

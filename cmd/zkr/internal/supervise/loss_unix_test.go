@@ -54,20 +54,27 @@ func (h *fixedHold) ValidUntil() time.Time { return h.until }
 func (h *fixedHold) Err() error            { return nil }
 func (h *fixedHold) Done() <-chan struct{} { return nil }
 
+// guarded starts a program under a guard that kills it after an hour.
+func guarded(t *testing.T, host *child.Host, args ...string) *child.Child {
+	t.Helper()
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer null.Close() //nolint:errcheck // read-only
+	c, err := host.Start(child.Command{
+		Path: args[0], Args: args, Env: os.Environ(), Files: []*os.File{null, os.Stdout, os.Stderr},
+		KillAt: bootclock.Now() + time.Hour,
+	})
+	require.NoError(t, err)
+	return c
+}
+
 // The deadline moved back while the program was being stopped, and the guard kept the old one: had zkr been stopped as
 // well, the program would have outlived the lock.
 func TestObeyLoss_DeadlineMovesWhileStopping_GuardLearnsOfIt(t *testing.T) {
 	host, err := child.NewHost()
 	require.NoError(t, err)
 	defer host.Close()
-	null, err := os.Open(os.DevNull)
-	require.NoError(t, err)
-	defer null.Close() //nolint:errcheck // read-only
-	c, err := host.Start(child.Command{
-		Path: "/bin/sleep", Args: []string{"sleep", "300"}, Env: os.Environ(), Files: []*os.File{null, os.Stdout, os.Stderr},
-		KillAt: bootclock.Now() + time.Hour,
-	})
-	require.NoError(t, err)
+	c := guarded(t, host, "/bin/sleep", "300")
 	s := &supervision{
 		options: Options{OnLoss: "kill"}, child: c, target: &Target{Paths: []string{"/l"}}, program: &Program{},
 		status: func() conn.Status { return conn.Status{} }, timeout: 100 * time.Second,

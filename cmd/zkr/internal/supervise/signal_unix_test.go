@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/bootclock"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
@@ -108,15 +107,8 @@ func TestSignal_TogetherWithTheEndOfTheProgram(t *testing.T) {
 	host, err := child.NewHost()
 	require.NoError(t, err)
 	defer host.Close()
-	null, err := os.Open(os.DevNull)
-	require.NoError(t, err)
-	defer null.Close() //nolint:errcheck // read-only
 	for range 20 {
-		c, err := host.Start(child.Command{
-			Path: "/bin/true", Args: []string{"true"}, Env: os.Environ(), Files: []*os.File{null, os.Stdout, os.Stderr},
-			KillAt: bootclock.Now() + time.Hour,
-		})
-		require.NoError(t, err)
+		c := guarded(t, host, "/bin/true")
 		until := time.Now().Add(time.Hour)
 		arrived := make(chan os.Signal, 1)
 		s := &supervision{
