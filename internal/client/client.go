@@ -195,7 +195,7 @@ func (c *Client) sessionFor(ctx context.Context, op, path string) (*session.Sess
 
 // InSession calls f with the live session, and again with the next one if f failed because its session ended. The error
 // shows that by matching the loss. An answer from the server counts even if the session has since ended. InSession does
-// not repeat a write in doubt: whether that may be done depends on the write. See versioned and package record.
+// not repeat a write in doubt: whether that may be done depends on the write. See writeVersioned and package record.
 //
 // Errors: an invalid path, immediately; those of f; ErrClosed, ErrAuthFailed or the cause of ctx, as errors of the
 // operation on the path.
@@ -348,6 +348,6 @@ func (c *Client) DeleteRead(ctx context.Context, path string, read zk.Stat) erro
 	return err
 }
 
-// errMissing is the error of versioned if the node is missing after a lost reply, whoever deleted it. For Delete, that
-// is success; for the others the outcome is unknown.
+// errMissing is the error of writeVersioned if the node is missing after a lost reply, whoever deleted it. For Delete,
+// that is success; for the others the outcome is unknown.
 var errMissing = errors.New("the node is gone")
