@@ -119,8 +119,9 @@ func (f *Feed) Idle() bool {
 // LookAgain is [Age.LookAgain] for IsDown.
 func (f *Feed) LookAgain() time.Duration { return f.session.LookAgain() }
 
-// IsDown reports whether the connection or the session has ended since the feed began, even if the reader has not taken
-// that news yet, or whether no server has answered for the session timeout; see [Age.Current].
+// IsDown reports whether the connection was lost after the feed began and none has come up since, or the session has
+// ended, even if the reader has not taken that news yet; or whether no server has answered for the session timeout, as
+// in [Age.Current].
 func (f *Feed) IsDown() bool {
 	if f.session.Ending() || !f.session.Hears() {
 		return true
