@@ -11,8 +11,8 @@ import (
 )
 
 // Feed is a queue of what a session learns about the node at a path and all nodes below it: events, answers to the
-// feed's own requests, and losses and restorations of the connection. Its order is the order in which the server sent
-// them. If an event was lost with a connection, the reader therefore learns of the lost connection before it learns of
+// feed's own requests, and when a connection is lost or comes up. The news is in the order in which the server sent it.
+// If an event was lost with a connection, the reader therefore learns of the lost connection before it learns of
 // anything later.
 //
 // A feed is for a reader that watches many nodes. Such a reader needs neither a channel nor an entry for each watch,
