@@ -134,8 +134,8 @@ func (p *Proof) Hopeless() bool {
 	return p.timeout > p.least && (p.lag > p.least/2 || p.TooShort())
 }
 
-// TooShort reports whether an answer of the leader proves so little that what an eighth of the timeout between two
-// syncs leaves is less than a 16th: the timeout is too short for the tick.
+// TooShort reports whether the timeout is too short for the tick: an eighth of the timeout after an answer of the
+// leader, which is the longest interval between two syncs, less than a 16th would remain until the deadline.
 func (p *Proof) TooShort() bool { return p.freshest() < p.least*3/16 }
 
 // freshest is how far ahead the deadline can be right after an answer of the leader, which confirms only contacts that
