@@ -143,8 +143,8 @@ func (p *Proof) TooShort() bool { return p.freshest() < p.least*3/16 }
 func (p *Proof) freshest() time.Duration { return p.least - p.margin - p.lag }
 
 // grantNeeds is how far ahead the deadline must be for a grant: another lag, so that a contact made now is proven in
-// time, and a 16th of the timeout. If the lag is so long that the deadline hardly gets that far, it is an eighth of the
-// timeout less than the farthest that the deadline gets, but at least a 16th.
+// time, and a 16th of the timeout. If the lag is so long that the deadline hardly gets that far, an eighth of the
+// timeout less than freshest suffices, but at least a 16th.
 func (p *Proof) grantNeeds() time.Duration {
 	return max(p.least/16, min(p.lag+p.least/16, p.freshest()-p.least/8))
 }
