@@ -188,8 +188,8 @@ func (p *Proof) confirm(servedSent time.Time) {
 	p.unproven = slices.Delete(p.unproven, 0, n)
 }
 
-// ripe returns the time from which an answer of the leader proves another contact. After the first connect answer there
-// always is one.
+// ripe returns the earliest time at which a request to the leader must be sent for its answer to prove another contact.
+// After the first connect answer there always is such a contact.
 func (p *Proof) ripe() time.Time { return p.unproven[0].answered.Add(p.lag) }
 
 // ResumptionUnproven reports whether the latest connect answer is not proven yet. A write that is applied proves it
