@@ -48,14 +48,14 @@ type Leases struct {
 	As    string // the name of the recipe in traces
 }
 
-// tooMany reports whether these leases would exceed the limit together with the leases that exist, of which there are
-// out. It is only used for errors, and reports false if the limit cannot be read.
-func (l Leases) tooMany(ctx context.Context, s *session.Session, out int) bool {
-	if out == 0 {
+// tooMany reports whether these leases would exceed the limit together with the given number of existing ones. It is
+// only used for errors, and reports false if the limit cannot be read.
+func (l Leases) tooMany(ctx context.Context, s *session.Session, existing int) bool {
+	if existing == 0 {
 		return false
 	}
 	limit, _, err := l.Limit(ctx, s)
-	return err == nil && out+l.Count > limit
+	return err == nil && existing+l.Count > limit
 }
 
 // NewSemaphore returns the semaphore under path. If config says so, it has kazoo's layout, in which the node at path

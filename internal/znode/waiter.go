@@ -43,9 +43,9 @@ type Waiter struct {
 
 	early *earlyRead // until it is used; may be nil
 
-	// tooMany reports whether the leases that exist, of which there are out, leave too few for the waiter; nil for a
-	// waiter that is not at a door.
-	tooMany func(ctx context.Context, s *session.Session, out int) bool
+	// tooMany reports whether the given number of existing leases leaves too few for the waiter; nil for a waiter that is
+	// not at a door.
+	tooMany func(ctx context.Context, s *session.Session, existing int) bool
 
 	mu     sync.Mutex
 	holder *zkrecipes.Participant // the contender at the head; nil until it has been read
