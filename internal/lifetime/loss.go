@@ -99,14 +99,14 @@ type lossNotices struct {
 // collect removes the callbacks that match from the list. Each result must be delivered once. The caller holds mu.
 func (l *Lifetime) collect(why *zkrecipes.LostError, match func(*lossCallback) bool) lossNotices {
 	l.delivering++
-	d := lossNotices{lifetime: l, lost: why}
+	n := lossNotices{lifetime: l, lost: why}
 	for callback := range l.callbacks {
 		if match(callback) {
 			delete(l.callbacks, callback)
-			d.callbacks = append(d.callbacks, callback)
+			n.callbacks = append(n.callbacks, callback)
 		}
 	}
-	return d
+	return n
 }
 
 // deliver calls the callbacks, in no particular order, and then the functions they returned, so the holds of all grants
@@ -117,17 +117,17 @@ func (l *Lifetime) collect(why *zkrecipes.LostError, match func(*lossCallback) b
 // running, so the last delivery to finish notifies the client (Ended) and closes done, upon which the client opens the
 // next session. Unless it has expired, the session is then closed on the server, if there is a connection; for the
 // other cases see core.noteOrphan.
-func (d lossNotices) deliver() {
-	afterwards := make([]func(), 0, len(d.callbacks))
-	for _, callback := range d.callbacks {
-		if f := callback.f(d.lost); f != nil {
+func (n lossNotices) deliver() {
+	afterwards := make([]func(), 0, len(n.callbacks))
+	for _, callback := range n.callbacks {
+		if f := callback.f(n.lost); f != nil {
 			afterwards = append(afterwards, f)
 		}
 	}
 	for _, f := range afterwards {
 		f()
 	}
-	l := d.lifetime
+	l := n.lifetime
 	if l == nil {
 		return
 	}

@@ -127,7 +127,7 @@ func (l *Lifetime) connectionDown(c *link.Connection) {
 		return
 	}
 	notices := l.collect(lost(zkrecipes.LossSuspended, time.Now(), nil),
-		func(sub *lossCallback) bool { return sub.onSuspend })
+		func(callback *lossCallback) bool { return callback.onSuspend })
 	log := l.client.Down(l.report(c.Reason()))
 	l.mu.Unlock()
 	notices.deliver()
