@@ -64,8 +64,9 @@ type creation struct {
 	path    string
 	guid    string            // the one in the path
 	parents []string          // containers created for it; see Session.RemoveUnused
-	copies  int               // how many were searched for in vain, and may still arrive
 	last    *session.Creation // the latest copy
+
+	lateCopies int // how many were searched for in vain, and may still arrive
 }
 
 // Create creates a node in s, along with any missing parents. If sent is not nil, Create calls it each time it has sent
@@ -107,7 +108,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 			case findErr != nil:
 				return c.abandon(errors.Join(err, findErr))
 			case n == nil:
-				c.copies++
+				c.lateCopies++
 				if errors.Is(err, zk.ErrNodeExists) { // someone else's: the path of a node without a number may be occupied
 					if err := repeats.Pause(ctx, err); err != nil {
 						return c.fail(err)
@@ -152,7 +153,7 @@ func (c *creation) start(ctx context.Context, sent func()) (err error) {
 func (c *creation) made(n *Node) (*Node, error) {
 	c.session.Used(c.parents)
 	n.Kind = c.want.Kind
-	if c.copies > 0 {
+	if c.lateCopies > 0 {
 		n.lateGUID = c.guid
 	}
 	return n, nil
@@ -160,10 +161,10 @@ func (c *creation) made(n *Node) (*Node, error) {
 
 // fail returns the error from a create that has created no node. An earlier copy may still arrive late; see sweep.
 func (c *creation) fail(err error) (*Node, error) {
-	if c.copies > 0 || len(c.parents) > 0 {
+	if c.lateCopies > 0 || len(c.parents) > 0 {
 		left := *c // a creation that succeeds stays on the stack
 		left.session.Go(func(ctx context.Context) {
-			if left.copies > 0 {
+			if left.lateCopies > 0 {
 				left.parent.sweep(ctx, left.session, left.guid)
 			}
 			left.removeParents(ctx)
