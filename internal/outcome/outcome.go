@@ -1,7 +1,8 @@
 // Package outcome determines from a request's error whether it was executed. What is unknown is then settled by package
 // ephemeral (by the GUID in a name), by doubt.go, createall.go and deleteall.go of package client (by version or data),
-// by parents.go of package session (containers), and by package record (values and counters). Client.Create,
-// Client.Multi and Hold.Txn leave it to their callers.
+// by parents.go of package session (containers), by package record (values and counters), and by recipes that write
+// on their own. Client.Create, Client.CreateTTL, Client.Multi and Hold.Txn leave it to their callers. docs/design.md
+// lists every write under "A write in doubt".
 package outcome
 
 import (
