@@ -161,8 +161,8 @@ func (c *core) Up(now lifetime.Report) (log func()) {
 	return log
 }
 
-// identity is the value of an attribute of a log record. The mechanism is the user's, so its name is asked for only when
-// the record is written, without the session's lock.
+// identity is the value of an attribute of a log record. The mechanism is the user's, so its name is asked for only
+// when the record is written, without the session's lock.
 type identity struct{ sasl.Mechanism }
 
 func (i identity) LogValue() slog.Value { return slog.StringValue(i.String()) }

@@ -29,8 +29,8 @@ func (g guard) unapplied(now zk.Stat) bool {
 	return g.of(now) == g.version && (g.czxid == 0 || now.Czxid == g.czxid)
 }
 
-// writeVersioned performs a write of about the given size in bytes: those of Client.Set, SetACL and Delete. Package record
-// settles the writes of values, limits and counters.
+// writeVersioned performs a write of about the given size in bytes: those of Client.Set, SetACL and Delete. Package
+// record settles the writes of values, limits and counters.
 func writeVersioned(
 	ctx context.Context, c *Client, op, path string, g guard, size int, write func(*session.Session) (zk.Stat, error),
 ) (zk.Stat, error) {

@@ -66,8 +66,8 @@ func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Wat
 	}
 }
 
-// whyGone returns why the grant ends when its node is gone. A process that was frozen may learn of the deletion before it
-// checks its deadline, which has already passed.
+// whyGone returns why the grant ends when its node is gone. A process that was frozen may learn of the deletion before
+// it checks its deadline, which has already passed.
 func (g *Grant) whyGone() *zkrecipes.LostError {
 	now := time.Now()
 	if until := g.Node.Session.ValidUntil(); !now.Before(until) {

@@ -206,9 +206,9 @@ func (s *session) removeAllUnused(ask func(...request) bool, then func()) {
 	ask(requests...)
 }
 
-// Remakes paces a call that creates again what is missing, such as parents, and then tries again. The first five tries are not delayed: the
-// server may reap the parents before they have a child. A server that keeps answering "no node" gets growing pauses of
-// up to about a second.
+// Remakes paces a call that creates again what is missing, such as parents, and then tries again. The first five tries
+// are not delayed: the server may reap the parents before they have a child. A server that keeps answering "no node"
+// gets growing pauses of up to about a second.
 type Remakes struct {
 	made    int
 	growing *pause.Growing

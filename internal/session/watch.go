@@ -151,8 +151,8 @@ func (w *watches) share(key watchKey) *sharedWatch {
 }
 
 // unshare records whether the read set the watch. It reports whether to remove the watch from the server. A watch that
-// has fired meanwhile may be set nevertheless: by a read that waited for the connection, or that the server served after
-// a change or a removal. Whoever drops it removes it.
+// has fired meanwhile may be set nevertheless: by a read that waited for the connection, or that the server served
+// after a change or a removal. Whoever drops it removes it.
 func (w *watches) unshare(a *sharedWatch, ok bool) (remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

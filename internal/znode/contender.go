@@ -93,8 +93,8 @@ func arrangeAhead(queue []Contender, c Contender) int {
 	return ahead
 }
 
-// checkSequence returns an error if the sequence number of one of our nodes no longer determines its order: from 2147483647
-// on, or if it is negative. The queue is then unusable until its parent is deleted.
+// checkSequence returns an error if the sequence number of one of our nodes no longer determines its order: from
+// 2147483647 on, or if it is negative. The queue is then unusable until its parent is deleted.
 func checkSequence(c Contender) error {
 	if c.Exhausted() {
 		return fmt.Errorf("%w (%q)", zkrecipes.ErrSequenceExhausted, c.Key)
