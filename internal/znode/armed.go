@@ -67,7 +67,8 @@ import (
 type obstacle struct {
 	path string // path of the predecessor; for lookEarly, of the contender two ahead
 	// Whether the deletion of the predecessor grants the waiter, because it is the only obstacle. Others may be ahead of
-	// it: a reader waits for one writer, whatever is ahead of that. For lookEarly, it shows that the one at path has left.
+	// it without being in the way: a reader ignores other readers. For lookEarly, it only shows that the one at path has
+	// left.
 	deletionSuffices bool
 	// Closed when the predecessor passes its place on, if it is a sibling; else nil.
 	passedOn <-chan struct{}
