@@ -87,7 +87,8 @@ type earlyRead struct {
 }
 
 // obstacleOf returns what the contender at me waits for, given a listing that is in order up to it. A rule only
-// considers what is ahead, so at the place of the predecessor it shows whether another contender is an obstacle.
+// considers what is ahead, so applied at the predecessor's index it shows whether the waiter would be granted there,
+// that is, whether the predecessor is its only obstacle.
 func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) obstacle {
 	q := w.queue
 	next, only := rule(queue, predecessor)
