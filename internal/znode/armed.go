@@ -37,9 +37,10 @@ import (
 //     then checks whether the node exists. If it does, 2 to 4 still hold: its parent is the same one, and the
 //     predecessor does not return.
 //
-// An eager waiter looks early if its predecessor is not a sibling and has others ahead of it (see Waiter.lookEarly): it
-// watches the contender two ahead, and its own node. When that contender has left, it reads the predecessor, which
-// still holds, and the list, so it is armed before its predecessor leaves. What the early look adds:
+// In a queue of one kind (see New), an eager waiter looks early if its predecessor is not a sibling and has others
+// ahead of it (see Waiter.lookEarly): it watches the contender two ahead, and its own node. When that contender has
+// left, it reads the predecessor, which still holds, and the list, so it is armed before its predecessor leaves. What
+// the early look adds:
 //
 //  9. The contender two ahead has left if the server says so and the waiter's own watch has not fired (4 and 5). If
 //     that contender cannot be read, the waiter waits for the predecessor. If it only changed, or a new connection came
