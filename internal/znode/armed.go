@@ -47,7 +47,7 @@ import (
 //     up, the waiter lists. It is not the waiter's turn while that contender exists, so nothing is missed if the
 //     predecessor leaves first. The grant itself follows from the predecessor, so 8 covers it.
 //  10. The list may be omitted if the waiter was third in its last one: then only the predecessor is left. Further
-//      back, those at the head may remain when one in the middle gives up. Then the list shows the obstacles.
+//      back, the contender two ahead may have given up while others ahead of it remain, which only the list shows.
 //  11. The list and the read of the predecessor are in flight together, and only the list decides whether that is the
 //      contender to wait for. The order in which the server answers them does not matter: a deleted name does not recur
 //      (3). For the same reason, a waiter behind a sibling reads that one concurrently with its
