@@ -53,8 +53,8 @@ import (
 //      (3). For the same reason, a waiter behind a sibling reads that one concurrently with its
 //      first list (Waiter.lookBesideList).
 //  12. The waiter's own node is read again along with the predecessor, as for every armed waiter, so both watches are
-//      set by requests sent together, and it does no harm if a server has lost the first watch on it. The first watch
-//      shows whether the connection is still the one from before the first event.
+//      set by requests sent together, and it does no harm if a server has lost the first watch on it. Until then, the
+//      first watch shows whether a new connection has come up (6).
 //
 // In any doubt the waiter reads the list again. Only then does it see a foreign contender, so one that has joined since
 // the last list is not refused.
