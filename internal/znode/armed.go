@@ -173,9 +173,9 @@ func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err erro
 	return false, nil
 }
 
-// lookBesideList reads the predecessor while the list is in flight, if it is a sibling. A list that waits for another
-// one takes up to two round trips, so callers that arrive together would wait for three. A list that was sent with the
-// create takes one: its answer follows right behind.
+// lookBesideList reads the predecessor while the list is in flight, if it is a sibling. A list that has to wait for
+// another one takes up to two round trips, and reading the predecessor after it would take a third. A list that was
+// sent right behind the create (atOnce) needs no such help: its answer arrives with that of the create.
 func (w *Waiter) lookBesideList() {
 	l := w.listing
 	if l == nil || l.atOnce || !w.queue.canArm || len(w.queue.kinds) > 1 {
