@@ -316,7 +316,8 @@ func (m *Semaphore) refuseOtherLayout(out *listing) error {
 	return nil
 }
 
-// countAgain returns ErrGone if the leases created as the door was given up exceed the limit after all.
+// countAgain returns ErrGone if the leases created as the door was given up exceed the limit after all. The limit is at
+// least as recent as the list of the leases.
 func (m *Semaphore) countAgain(w *Waiter, want Leases, limit int, changed *session.Watch) error {
 	_, others, err := w.locate(nil)
 	if err == nil && changed.HasFired() {
