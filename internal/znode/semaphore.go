@@ -100,8 +100,8 @@ func (m *Semaphore) Client() *client.Client { return m.leases.Client() }
 // List returns the granted leases. The answer is at least as recent as the call.
 //
 // Leases that exceed the limit belong to the first contender at the door, and are not granted. Its session may hold
-// granted leases too, but creates those of one call together, and last. The limit is read after the leases: an older
-// one might include them. It is 0 if it cannot be read.
+// granted leases too, but the ungranted ones are its newest, and share one transaction. The limit is read after the
+// leases: an older one might include them. It is 0 if it cannot be read.
 func (m *Semaphore) List(ctx context.Context, limit func(context.Context) int) ([]zkrecipes.Participant, error) {
 	out, err := m.leases.List(ctx)
 	if err != nil || len(out) <= limit(ctx) {
