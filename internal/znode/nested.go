@@ -42,8 +42,9 @@ func (q *Queue) conflicting(kind string) []string {
 var errNotHeld = errors.New("not held")
 
 // downgrade takes the place, in the queue, of the contender of the kind e.From that ctx descends from. The rule sees
-// both contenders in one list, so no contender behind them can have been granted. Both then hold the place, which is
-// free when both have left. They share one token, and the next contender to get the place has a larger one.
+// both contenders in one list, so no contender behind them can have been granted. Each then holds the place by its own
+// node, and the place is free when both have left. They share one token, and the next contender to get the place has a
+// larger one.
 //
 // Errors: errNotHeld if there is no such contender, or its node is not in the list.
 func (q *Queue) downgrade(ctx context.Context, e Entry, a *hold.Attempt) (*zkrecipes.Hold, error) {
