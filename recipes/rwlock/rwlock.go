@@ -245,7 +245,7 @@ func (l *RWLock) Queue(ctx context.Context) ([]Contender, error) {
 		c := l.queue.Parse(p.Path)
 		contenders[i] = Contender{
 			Participant: p, Write: c.Writes(),
-			// A reader may have the place of its own writer. The last number is not a place.
+			// A reader may have the place of its own writer. Past the end of the sequence, equal numbers are not one place.
 			Holds: i == 0 || !c.Writes() && (writer == "" || writer == c.Key && !c.Exhausted()),
 		}
 		if writer == "" && c.Writes() {
