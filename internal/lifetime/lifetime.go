@@ -76,7 +76,7 @@ type Listener interface {
 	Closing(ask func(...Request) bool, then func())
 }
 
-// Lifetime is one ZooKeeper session: it connects to one server after another, keeps the proof fresh, and ends forever.
+// Lifetime is one ZooKeeper session: it connects to one server after another, keeps the proof fresh, and ends for good.
 type Lifetime struct {
 	client   Client
 	listener Listener
@@ -186,7 +186,7 @@ func (l *Lifetime) Go(f func(ctx context.Context)) bool {
 	return l.client.Start(l.ctx, f)
 }
 
-// Drop closes the connection of a session that has ended, whether or not the server has said that it knows.
+// Drop closes the connection of a session that has ended, whether or not the server has confirmed the end.
 func (l *Lifetime) Drop() {
 	l.mu.Lock()
 	c := l.connection
