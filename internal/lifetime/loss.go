@@ -57,7 +57,7 @@ func (l *Lifetime) collectIfDue(now time.Time) lossNotices {
 	return l.collect(lost(zkrecipes.LossDeadline, until, why), func(*lossCallback) bool { return true })
 }
 
-// answered records an answer as proof. If the proof had run out when the whole frame had been read, the holds end
+// answered records an answer as proof. If the proof had run out by the time the whole frame was read, the holds end
 // first. Otherwise the answer extends those that neither the heartbeat nor a query has ended in between.
 func (l *Lifetime) answered(sent, read time.Time, by liveness.Witness) {
 	l.mu.Lock()
