@@ -53,9 +53,9 @@ func writeVersioned(
 		default:
 			return stat, err
 		}
-		// The sync makes the read newer than a write that this leader has seen. If the read does not show the write, it is
-		// sent again. A copy that arrives late, or that only a newer leader knows, names the same version, so at most one of
-		// the copies succeeds.
+		// Behind the sync, the read is at least as recent as any write that this leader has seen. If the read does not show
+		// the write, it is sent again. A copy that arrives late, or that only a newer leader knows, names the same version,
+		// so at most one of the copies succeeds.
 		if syncErr := c.Sync(ctx, path); syncErr != nil {
 			return stat, outcome.Undecided(err, syncErr)
 		}
