@@ -97,8 +97,8 @@ func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]b
 		}
 		if w.doubt == nil {
 			w.data, err = next(now.Data)
-			// Another client may have replaced what m.lastWritten shows, and the server may be lagging: the error is about a stale
-			// state then.
+			// Another client may have replaced what m.lastWritten shows, and the server may be lagging: the error is about a
+			// stale state then.
 			if err != nil && !synced {
 				m.lastWritten = nil
 				if synced, err = true, s.Sync(ctx, m.path); err == nil {
