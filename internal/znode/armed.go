@@ -126,12 +126,12 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 		}
 		passedOn := o.passedOn
 		// If the waiter's own node cannot be read, it cannot take the place, and no list would change that.
-		if w.own == nil {
+		if w.ownWatch == nil {
 			passedOn = nil
 		}
 		// If an event may have been lost, look reads the same nodes again, but doesn't list: a thousand waiters must not
 		// each list a thousand.
-		if recheck, err := w.pause(ctx, watch.Fired(), w.own.Fired(), passedOn); err != nil {
+		if recheck, err := w.pause(ctx, watch.Fired(), w.ownWatch.Fired(), passedOn); err != nil {
 			return false, err
 		} else if recheck {
 			continue
@@ -195,7 +195,7 @@ func (w *Waiter) lookBesideList() {
 }
 
 // nodeExists reports whether the waiter's node existed at the latest event, as far as the client knows.
-func (w *Waiter) nodeExists() bool { return w.own != nil && !w.own.HasFired() }
+func (w *Waiter) nodeExists() bool { return w.ownWatch != nil && !w.ownWatch.HasFired() }
 
 // look reads and watches the predecessor. If the end of the predecessor can grant the waiter, and the waiter's own node
 // is not watched, look reads and watches that too. If its own node cannot be read, the waiter is not armed.
@@ -205,7 +205,7 @@ func (w *Waiter) look(ctx context.Context, o obstacle) (watch *session.Watch, er
 	if early != nil && early.path == o.path && w.nodeExists() {
 		return early.watch, early.err
 	}
-	w.own = nil
+	w.ownWatch = nil
 	if !o.deletionSuffices && o.passedOn == nil {
 		return w.watchAhead(ctx, o.path)
 	}
@@ -214,7 +214,7 @@ func (w *Waiter) look(ctx context.Context, o obstacle) (watch *session.Watch, er
 	case errors.Is(own.Err, zk.ErrNoNode), own.Err == nil && own.Stat.Czxid != w.node.Czxid:
 		return nil, ephemeral.ErrGone
 	case own.Err == nil:
-		w.own = own.Watch
+		w.ownWatch = own.Watch
 	}
 	return w.sawAhead(o.path, read)
 }

@@ -36,7 +36,7 @@ type Waiter struct {
 	wait     *wait         // nil unless several contenders were ahead
 	seen     sight         // for the error if the waiter gives up
 	// On the waiter's node, if the end of the predecessor can grant the waiter; the hold takes it over.
-	own *session.Watch
+	ownWatch *session.Watch
 
 	// Fires when a connection comes up after the latest request that showed the waiter's node; see hold.Turn.
 	nextConnection *session.Watch
@@ -121,7 +121,9 @@ func (w *Waiter) endRetention() {
 
 // grant makes the hold.
 func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
-	turn := hold.Turn{Node: w.node, Token: token, Config: w.queue.config, Watch: w.own, NextConnection: w.nextConnection}
+	turn := hold.Turn{
+		Node: w.node, Token: token, Config: w.queue.config, Watch: w.ownWatch, NextConnection: w.nextConnection,
+	}
 	if w.queue.canArm {
 		turn.Place = w.place
 	}
@@ -172,8 +174,8 @@ func (w *Waiter) list() *listing {
 // reporting its deletion: the listing shows whether the node exists.
 func (w *Waiter) beforeList() {
 	w.nextConnection = w.session.NextConnection()
-	if w.own.HasFired() && !w.own.SaysDeleted() {
-		w.own = nil
+	if w.ownWatch.HasFired() && !w.ownWatch.SaysDeleted() {
+		w.ownWatch = nil
 	}
 }
 

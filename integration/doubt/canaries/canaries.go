@@ -122,7 +122,7 @@ var canaries = []canary{
 		"return w.await(ctx, obstacle{path: o.path, deletionSuffices: true})",
 	}}},
 	{"early: the own node is not read again along with the predecessor", queueTests, []edit{{
-		"internal/znode", "Waiter.look", "w.own = nil",
+		"internal/znode", "Waiter.look", "w.ownWatch = nil",
 		"if w.nodeExists() {\n\t\treturn w.watchAhead(ctx, o.path)\n\t}\n\tw.own = nil",
 	}}},
 	// C5 Place: handed over by a release.
