@@ -87,7 +87,10 @@ func (f *follower[T]) outdated() error {
 
 // followIn follows within one session.
 func (f *follower[T]) followIn(ctx context.Context, s *session.Session) error {
-	defer func() { s.Unwatch(f.watch) }()
+	defer func() {
+		s.Unwatch(f.watch)
+		f.watch = nil // the next session has none
+	}()
 	for {
 		value, w, err := f.readIn(ctx, s)
 		if err == nil {

@@ -116,6 +116,35 @@ func TestUnwatch_FiredByAnEarlierRemoval_IsRemoved(t *testing.T) {
 	})
 }
 
+// A caller reads again, drops what it had, and what it had fires meanwhile. That removed the watch of the second read, so
+// the caller read three times more often than the node changed.
+func TestUnwatch_OldWatchFiresDuringTheNextRead_RemovesNothing(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "")
+		s := trial.Live(t, trial.Dial(t, srv))
+		read := func() *session.Watch {
+			_, _, w, err := s.GetW(t.Context(), "/a")
+			require.NoError(t, err)
+			return w
+		}
+		first := read()
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Set("/a", nil))
+		}))
+		removals := srv.Intercept(zktest.Match{Op: zktest.OpRemoveWatches, Times: -1}, zktest.Proceed())
+		second := read()
+		s.Unwatch(first)
+		require.True(t, second.HasFired())
+		third := read()
+		s.Unwatch(second)
+		require.False(t, third.HasFired())
+		require.Zero(t, removals.Hits())
+		require.Equal(t, 1, trial.Watches(srv))
+		s.Unwatch(third)
+		require.Zero(t, trial.Watches(srv))
+	})
+}
+
 // The watch of a read fires before the server serves the read. When its caller dropped it, the watch stayed on the
 // server.
 func TestUnwatch_FiredBeforeItsRead_IsRemoved(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 type Watch struct {
 	fired   chan struct{}
 	deleted bool // why it fired; set before fired is closed
-	late    bool // the server may have set it after it fired here, see unshare; guarded by watches.mu
+	late    bool // the server has set it after it fired here, see unshare; guarded by watches.mu
 	key     watchKey
 }
 
@@ -150,22 +150,27 @@ func (w *watches) share(key watchKey) *sharedWatch {
 	return a
 }
 
-// unshare records whether the read set the watch. It reports whether to remove the watch from the server. A watch that
-// has fired meanwhile may be set nevertheless: by a read that waited for the connection, or that the server served
-// after a change or a removal. Whoever drops it removes it.
-func (w *watches) unshare(a *sharedWatch, ok bool) (remove bool) {
+// unshare ends a read with the watch a, which set it if ok is true. It returns what the reader has of it, or nil, and
+// reports whether to remove the watch from the server. If the watch has fired meanwhile, the server has set another one
+// nevertheless: the read waited for the connection, or was served after a change or a removal. The reader then has a
+// watch of its own, which has fired: nobody needs the other one once the reader drops that. What it had before may be
+// the watch a, so dropping that says nothing.
+func (w *watches) unshare(a *sharedWatch, ok bool) (mine *Watch, remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a.pending--
-	a.set = a.set || ok
-	if ok {
+	switch fired := w.byKey[a.key] != a; {
+	case fired && ok:
+		return &Watch{fired: a.fired, deleted: a.deleted, late: true, key: a.key}, false
+	case fired:
+		return nil, false
+	case ok:
+		a.set = true
 		a.users++
+		return &a.Watch, false
+	default:
+		return nil, w.removeUnused(a)
 	}
-	if w.byKey[a.key] != a {
-		a.late = a.late || ok
-		return false
-	}
-	return w.removeUnused(a)
 }
 
 // drop removes a caller from a watch. It reports whether to remove the watch from the server.
@@ -384,14 +389,14 @@ func (s *Session) GetBothW(ctx context.Context, first, second string) (one, two 
 	if c != nil {
 		d, err = finish(ctx, s, c)
 	}
-	endRead(s, a, c, err)
+	watch := endRead(s, a, c, err)
 	switch {
 	case Repeatable(err):
 		two.Data, two.Stat, two.Watch, two.Err = s.GetW(ctx, second)
 	case err != nil:
 		two.Err = err
 	default:
-		two = Got{Data: d.Bytes, Stat: d.Stat, Watch: &a.Watch}
+		two = Got{Data: d.Bytes, Stat: d.Stat, Watch: watch}
 	}
 	return one, two
 }
@@ -408,24 +413,25 @@ func watched[T any](ctx context.Context, s *Session, op, path string, kind watch
 	a := s.watches.share(watchKey{kind, s.Abs(path)})
 	v, c, err := askLast(ctx, s, op, path, repeatable, sent,
 		func(done func(T, error)) request { return requested(path, true, done) })
-	endRead(s, a, c, err)
-	if err != nil {
-		return v, nil, err
-	}
-	return v, &a.Watch, nil
+	return v, endRead(s, a, c, err), err
 }
 
-// endRead ends a read with the watch a. err is its error, and c its last request, or nil if none was sent. If the
-// caller has given up, the server sets the watch nevertheless, for nobody. It is then removed, unless there is another
-// one on the path by the time the answer arrives.
-func endRead[T any](s *Session, a *sharedWatch, c *call[T], err error) {
-	if s.watches.unshare(a, err == nil) {
+// endRead ends a read with the watch a, and returns the reader's watch, or nil if the read failed. err is its error, and
+// c its last request, or nil if none was sent.
+func endRead[T any](s *Session, a *sharedWatch, c *call[T], err error) *Watch {
+	mine, remove := s.watches.unshare(a, err == nil)
+	if remove {
 		s.removeAt(a.key.path)
 	}
-	if err == nil || c == nil {
-		return
+	if err != nil && c != nil {
+		removeIfSet(s, a.key.path, c)
 	}
-	path := a.key.path
+	return mine
+}
+
+// removeIfSet handles a read whose caller has given up: the server may set the watch nevertheless, for nobody. It is
+// then removed, unless there is another one on the path by the time the answer arrives.
+func removeIfSet[T any](s *Session, path string, c *call[T]) {
 	remove := func() {
 		// A reply that is too large has set the watch, too.
 		if (c.err == nil || errors.Is(c.err, zkrecipes.ErrTooLarge)) && s.watches.giveUp(path) {
