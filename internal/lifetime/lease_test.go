@@ -215,6 +215,21 @@ func TestProve_CannotBeProven_ReturnsWithItsContext(t *testing.T) {
 	})
 }
 
+// The answer that reports the end of the session may be one that no caller waits for. The hold lasted until its deadline.
+func TestHeartbeat_SyncSaysThatTheSessionExpired_HoldsEndAtOnce(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		defer s.Retain()()
+		losses := trial.OnLoss(t, s, false)
+		syncs := srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.Fail(zktest.CodeSessionExpired))
+		<-syncs.Done()
+		synctest.Wait()
+		require.Len(t, losses.All(), 1)
+		require.Equal(t, zkrecipes.LossExpired, losses.All()[0].What.Lost.Reason)
+		require.ErrorIs(t, s.Err(), zkrecipes.ErrLost)
+	})
+}
+
 // A sync unanswered for T/4 makes the client try another server, long before the library's own 2T/3.
 func TestHeartbeat_SyncUnanswered_AnotherServerIsTried(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {

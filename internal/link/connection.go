@@ -28,6 +28,9 @@ type Owner interface {
 	// Answered receives what an answer shows: the opcode, the error code, when the request was sent and when the answer
 	// arrived. It is called before the request's Done.
 	Answered(op, code int32, sent, at time.Time)
+	// Expired receives an answer that reports the end of the session. It is called after the request's Done, so that a
+	// caller learns of the answer and not only of the end.
+	Expired(err error)
 	// TooLarge returns the error for a reply of size bytes if the owner does not accept one that large, otherwise nil.
 	TooLarge(size int) error
 	// Event receives an event. It is called on the reading goroutine, in the order of the replies.

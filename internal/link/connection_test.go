@@ -22,6 +22,7 @@ type alone struct{ xid int32 }
 func (a *alone) NextXid() int32                      { a.xid++; return a.xid }
 func (a *alone) Saw(int64)                           {}
 func (a *alone) Answered(_, _ int32, _, _ time.Time) {}
+func (a *alone) Expired(error)                       {}
 func (a *alone) TooLarge(int) error                  { return nil }
 func (a *alone) Event(zk.Event)                      {}
 func (a *alone) Down(*Connection)                    {}
@@ -193,4 +194,52 @@ func TestAsk_FailsWithinSent_WritesNothing(t *testing.T) {
 	require.ErrorIs(t, told, zk.ErrNoServer)
 	require.True(t, s.closed)
 	require.Empty(t, s.writes)
+}
+
+// coded is an owner that keeps the code of the latest answer.
+type coded struct {
+	alone
+	code int32
+}
+
+func (o *coded) Answered(_, code int32, _, _ time.Time) { o.code = code }
+
+// A transaction that fails because the session is being closed says so in its results. It counted as the answer of a
+// quorum, and so as a proof of that session.
+func TestAnswered_TransactionSaysThatTheSessionExpired_IsNotItsHeader(t *testing.T) {
+	t.Parallel()
+	const ok, noNode, expired, inconsistent = 0, -101, -112, -2
+	for name, c := range map[string]struct {
+		results []int32
+		want    int32
+		err     error
+	}{
+		"the first op":    {[]int32{expired, inconsistent}, expired, zk.ErrSessionExpired},
+		"a later op":      {[]int32{ok, expired, inconsistent}, expired, zk.ErrSessionExpired},
+		"another failure": {[]int32{ok, noNode, inconsistent}, ok, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			near, far := net.Pipe()
+			defer func() { _ = far.Close() }()
+			owner := &coded{code: 1}
+			link := newConnection(owner, near, "", time.Hour, 0)
+			defer link.Drop()
+			var told error
+			ask := Request{wire.OpMulti, wire.MultiFrame([]any{&zk.CheckVersionRequest{Path: "/"}}),
+				func(_ Reply, err error) { told = err }}
+			require.True(t, link.Ask([]Request{ask}, nil))
+			reply := binary.BigEndian.AppendUint32(nil, uint32(owner.xid))
+			reply = append(reply, make([]byte, 8+4)...) // zxid and code
+			for _, code := range c.results {
+				reply = append(reply, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0) // an error, which has the code twice
+				reply = binary.BigEndian.AppendUint32(reply, uint32(code))
+			}
+			reply = append(reply, 0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff)
+			go func() { _, _ = far.Write(reply) }()
+			require.NoError(t, link.handle(len(reply)))
+			require.Equal(t, c.want, owner.code)
+			require.Equal(t, c.err, told)
+		})
+	}
 }

@@ -55,7 +55,7 @@ func (c *Connection) handle(size int) error {
 		return err
 	}
 	now := time.Now()
-	r, err := c.requestOf(h, now)
+	r, err := c.requestOf(&h, body, now)
 	if err != nil {
 		return err
 	}
@@ -70,6 +70,9 @@ func (c *Connection) handle(size int) error {
 	switch {
 	case r.done != nil:
 		r.done(Reply{Zxid: h.Zxid, Body: body, Lent: lent, Sent: r.sent, At: now}, said)
+		if errors.Is(said, zk.ErrSessionExpired) {
+			c.owner.Expired(said)
+		}
 	case h.Xid == wire.XidEvent:
 		e, err := wire.EventOf(body)
 		if err != nil {
@@ -98,7 +101,7 @@ func (c *Connection) skip(size int, tooLarge error) error {
 		return err
 	}
 	h, _, _ := wire.ReadHeader(header[:]) // it has the required length
-	r, err := c.requestOf(h, time.Now())
+	r, err := c.requestOf(&h, nil, time.Now())
 	if err != nil {
 		return err
 	}
@@ -111,8 +114,8 @@ func (c *Connection) skip(size int, tooLarge error) error {
 }
 
 // requestOf reports to the owner that a reply arrived now, and returns the request it answers, or the zero value for an
-// event.
-func (c *Connection) requestOf(h wire.Header, now time.Time) (pending, error) {
+// event. The code of the header becomes that of the whole reply.
+func (c *Connection) requestOf(h *wire.Header, body []byte, now time.Time) (pending, error) {
 	if h.Zxid > 0 {
 		c.owner.Saw(h.Zxid)
 	}
@@ -121,6 +124,7 @@ func (c *Connection) requestOf(h wire.Header, now time.Time) (pending, error) {
 	if err != nil || c.unasked {
 		return pending{}, err
 	}
+	h.Code = h.CodeOf(r.op, body)
 	c.owner.Answered(r.op, h.Code, r.sent, now)
 	return r, nil
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/outcome"
 	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/tally"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
@@ -78,12 +77,10 @@ func (s *Session) multiRequest(path string, absolute []any, done func(transactio
 }
 
 // culprit names the operation that made a multi fail: the first one with an error. of maps each response to its
-// operation. The end of the session is no operation's fault: err says why the session ended.
-//
-// Source: PrepRequestProcessor checks the session with each operation, and gives the first failure its own code.
+// operation.
 func culprit(ops []zkrecipes.Op, of []int, responses []zk.MultiResponse, err error) error {
 	at := slices.IndexFunc(responses, func(r zk.MultiResponse) bool { return r.Error != nil })
-	if at < 0 || outcome.Of(responses[at].Error) == outcome.Expired {
+	if at < 0 {
 		return err
 	}
 	return failedOp(ops[of[at]], responses[at].Error)

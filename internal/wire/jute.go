@@ -382,5 +382,19 @@ func MultiReply(body []byte, ops int) (responses []zk.MultiResponse, err error) 
 	return responses, err
 }
 
+// multiCode returns the code of the op because of which a transaction failed, or 0.
+func multiCode(body []byte) int32 {
+	d := decoder{body: body}
+	for {
+		op, done, _ := d.int32(), d.bool(), d.int32()
+		if done || d.bad || op != OpMultiError { // all the results of a transaction that failed are errors
+			return 0
+		}
+		if code := d.int32(); code != 0 { // those of the ops before it are 0
+			return code
+		}
+	}
+}
+
 // ErrGarbled means that a reply cannot be decoded, so it is unknown whether the request was executed.
 var ErrGarbled = errors.New("malformed reply")

@@ -129,6 +129,19 @@ func ReadHeader(frame []byte) (Header, []byte, error) {
 	return h, d.body, nil
 }
 
+const sessionExpired = -112
+
+// CodeOf returns the code of a reply to a request with the opcode: that in the header, unless a transaction has failed
+// because the session is being closed. Only its results say so, and the header has 0.
+//
+// Source: PrepRequestProcessor checks the session with each op of a multi, and turns the error into a result.
+func (h Header) CodeOf(op int32, body []byte) int32 {
+	if op == OpMulti && h.Code == 0 && multiCode(body) == sessionExpired {
+		return sessionExpired
+	}
+	return h.Code
+}
+
 // SetXid sets the xid of a request.
 func SetXid(frame []byte, xid int32) { binary.BigEndian.PutUint32(frame[PrefixSize:], uint32(xid)) }
 
