@@ -53,11 +53,12 @@ func writeVersioned(
 		default:
 			return stat, err
 		}
-		// Behind the sync, the read is at least as recent as any write that this leader has seen. If the read does not show
-		// the write, it is sent again. A copy that arrives late, or that only a newer leader knows, names the same version,
-		// so at most one of the copies succeeds.
-		if syncErr := c.Sync(ctx, path); syncErr != nil {
-			return stat, outcome.Undecided(err, syncErr)
+		// Behind the barrier, the read is at least as recent as any write that a quorum has agreed to: a node that it does
+		// not show is gone. If it does not show the write, it is sent again. A copy that arrives late names the same
+		// version, so at most one of the copies succeeds.
+		barrier := func(s *session.Session) error { return s.Barrier(ctx) }
+		if failed := c.InSession(ctx, op, path, barrier); failed != nil {
+			return stat, outcome.Undecided(err, failed)
 		}
 		exists, now, readErr := c.Exists(ctx, path)
 		switch {
