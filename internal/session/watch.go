@@ -369,9 +369,9 @@ type Got struct {
 	Err   error
 }
 
-// GetBothW is GetW of two nodes. Both requests are sent in one write. If the second gets no answer, it is repeated
-// alone.
-func (s *Session) GetBothW(ctx context.Context, first, second string) (one, two Got) {
+// GetBothW is GetW of two nodes. Both requests are sent in one write, together with what beside requests, if it is not
+// nil. If the second gets no answer, it is repeated alone.
+func (s *Session) GetBothW(ctx context.Context, first, second string, beside func()) (one, two Got) {
 	if two.Err = paths.Check("get", second); two.Err != nil {
 		one.Data, one.Stat, one.Watch, one.Err = s.GetW(ctx, first)
 		return one, two
@@ -380,6 +380,9 @@ func (s *Session) GetBothW(ctx context.Context, first, second string) (one, two 
 	a := s.watches.share(watchKey{watchData, s.Abs(second)})
 	one.Data, one.Stat, one.Watch, one.Err = s.getW(ctx, first, func() {
 		if c == nil { // otherwise the first is being repeated
+			if beside != nil {
+				beside()
+			}
 			c = newCall[wire.Data]("get", second, repeatable)
 			s.Send(ctx, nil, []request{s.getRequest(second, true, c.end)})
 		}

@@ -298,7 +298,7 @@ func TestWatch_GivenUpInFlight_IsRemoved(t *testing.T) {
 			return err
 		},
 		"both": func(ctx context.Context, s *session.Session, path string) error {
-			one, two := s.GetBothW(ctx, "/a", path)
+			one, two := s.GetBothW(ctx, "/a", path, nil)
 			return cmp.Or(one.Err, two.Err)
 		},
 	} {
@@ -691,7 +691,7 @@ func TestGetBothW(t *testing.T) {
 					c.before(srv)
 				}
 				sent := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Proceed())
-				one, two := s.GetBothW(t.Context(), c.first, c.second)
+				one, two := s.GetBothW(t.Context(), c.first, c.second, nil)
 				if c.requests > 0 {
 					require.Equal(t, c.requests, sent.Hits())
 				}
@@ -730,7 +730,7 @@ func TestGetBothW_ContextEnds(t *testing.T) {
 		s := trial.Live(t, trial.Dial(t, srv))
 		srv.Stall(trial.Ours, zktest.FromServer)
 		ctx := trial.Within(t, time.Second)
-		one, two := s.GetBothW(ctx, "/a", "/b")
+		one, two := s.GetBothW(ctx, "/a", "/b", nil)
 		require.ErrorIs(t, one.Err, context.Cause(ctx))
 		require.ErrorIs(t, two.Err, context.Cause(ctx))
 		require.Zero(t, s.WatchesKept())

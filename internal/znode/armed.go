@@ -117,7 +117,7 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 		return w.lookEarly(ctx, o)
 	}
 	for {
-		watch, err := w.look(ctx, o)
+		watch, err := w.look(ctx, o, nil)
 		if errors.Is(err, zk.ErrNoNode) {
 			return (o.deletionSuffices || isPassedOn(o.passedOn)) && w.nodeExists(), nil
 		}
@@ -164,8 +164,7 @@ func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err erro
 		w.seen = sight{2, w.seen.of - 1, o.path, w.seen.among - 1}
 		return w.await(ctx, obstacle{path: o.path, deletionSuffices: true})
 	}
-	w.listing = w.list()
-	watch, err := w.look(ctx, obstacle{path: o.path, deletionSuffices: true})
+	watch, err := w.look(ctx, obstacle{path: o.path, deletionSuffices: true}, func() { w.listing = w.list() })
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
@@ -189,7 +188,7 @@ func (w *Waiter) lookBesideList() {
 	}
 	if name != "" {
 		o := obstacle{path: w.queue.Child(name), passedOn: w.shared.places.request(name)}
-		watch, err := w.look(w.ctx, o)
+		watch, err := w.look(w.ctx, o, nil)
 		w.early = &earlyRead{o.path, o.passedOn, watch, err}
 	}
 }
@@ -198,8 +197,9 @@ func (w *Waiter) lookBesideList() {
 func (w *Waiter) nodeExists() bool { return w.ownWatch != nil && !w.ownWatch.HasFired() }
 
 // look reads and watches the predecessor. If the end of the predecessor can grant the waiter, and the waiter's own node
-// is not watched, look reads and watches that too. If its own node cannot be read, the waiter is not armed.
-func (w *Waiter) look(ctx context.Context, o obstacle) (watch *session.Watch, err error) {
+// is not watched, look reads and watches that too. If its own node cannot be read, the waiter is not armed. What beside
+// requests, if it is not nil, goes out in the same write as those two reads.
+func (w *Waiter) look(ctx context.Context, o obstacle, beside func()) (watch *session.Watch, err error) {
 	early := w.early
 	w.early = nil
 	if early != nil && early.path == o.path && w.nodeExists() {
@@ -209,7 +209,7 @@ func (w *Waiter) look(ctx context.Context, o obstacle) (watch *session.Watch, er
 	if !o.deletionSuffices && o.passedOn == nil {
 		return w.watchAhead(ctx, o.path)
 	}
-	own, read := w.session.GetBothW(ctx, w.Path(), o.path)
+	own, read := w.session.GetBothW(ctx, w.Path(), o.path, beside)
 	switch {
 	case errors.Is(own.Err, zk.ErrNoNode), own.Err == nil && own.Stat.Czxid != w.node.Czxid:
 		return nil, ephemeral.ErrGone

@@ -2,6 +2,7 @@ package znode_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -15,15 +16,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 // eager returns a queue whose waiters look early.
-func eager(t *testing.T, srv *zktest.Server, label string) *znode.Queue {
+func eager(t *testing.T, srv *zktest.Server, label string, opts ...conn.Option) *znode.Queue {
 	t.Helper()
 	cfg := recipe.Config{Data: []byte("me"), HandOver: zkrecipes.HandOverEager}
-	q, err := znode.New(dial(t, srv, label), path, cfg, znode.Lock)
+	q, err := znode.New(dial(t, srv, label, opts...), path, cfg, znode.Lock)
 	require.NoError(t, err)
 	return q
 }
@@ -120,6 +123,31 @@ func TestEager_IsArmedBeforeItsTurn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEager_LooksInOneWrite: the two reads and the list are sent together, since each write wakes the server.
+func TestEager_LooksInOneWrite(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		f := behind(t, srv, 1)
+		var writes [][]int32
+		pipe := trial.Pipe{OnWrite: func(frames []byte) {
+			var ops []int32
+			for ; len(frames) > 0; frames = frames[4+binary.BigEndian.Uint32(frames):] {
+				ops = append(ops, int32(binary.BigEndian.Uint32(frames[8:])))
+			}
+			writes = append(writes, ops)
+		}}
+		last := acquire(t.Context(), eager(t, srv, "last", trial.Through(srv, pipe)))
+		last.Waits(t)
+		release(t, f.holder)
+		first := f.others[0].Granted(t, 0)
+		last.Waits(t)
+		before := len(writes)
+		release(t, first)
+		f.me.Granted(t, 0)
+		last.Waits(t)
+		require.Equal(t, [][]int32{{wire.OpGetData, wire.OpChildren, wire.OpGetData}}, writes[before:])
+	})
 }
 
 // TestEager_OthersGiveUp: a contender ahead that gives up leaves those before it as obstacles.
