@@ -226,9 +226,9 @@ func TestAnswered_TransactionSaysThatTheSessionExpired_IsNotItsHeader(t *testing
 			link := newConnection(owner, near, "", time.Hour, 0)
 			defer link.Drop()
 			var told error
-			ask := Request{wire.OpMulti, wire.MultiFrame([]any{&zk.CheckVersionRequest{Path: "/"}}),
-				func(_ Reply, err error) { told = err }}
-			require.True(t, link.Ask([]Request{ask}, nil))
+			frame := wire.MultiFrame([]any{&zk.CheckVersionRequest{Path: "/"}})
+			done := func(_ Reply, err error) { told = err }
+			require.True(t, link.Ask([]Request{{wire.OpMulti, frame, done}}, nil))
 			reply := binary.BigEndian.AppendUint32(nil, uint32(owner.xid))
 			reply = append(reply, make([]byte, 8+4)...) // zxid and code
 			for _, code := range c.results {
