@@ -26,7 +26,7 @@ import (
 type Watch struct {
 	fired   chan struct{}
 	deleted bool // why it fired; set before fired is closed
-	late    bool // the server has set it after it fired here, see unshare; guarded by watches.mu
+	late    bool // the server may have set it after it fired here, see unshare; guarded by watches.mu
 	key     watchKey
 }
 
@@ -118,7 +118,7 @@ type watchKey struct {
 type sharedWatch struct {
 	Watch
 	pending int  // callers whose read is under way and may set it
-	set     bool // a read has set it, or the server has a watch of its path that must go with it: see leave
+	set     bool // the server has it, or another watch on its path that is to be removed along with it: see leave
 	users   int  // callers whose read has set it, and that have not dropped it
 }
 
@@ -151,10 +151,10 @@ func (w *watches) share(key watchKey) *sharedWatch {
 }
 
 // unshare ends a read with the watch a, which set it if ok is true. It returns what the reader has of it, or nil, and
-// reports whether to remove the watch from the server. If the watch has fired meanwhile, the server has set another one
-// nevertheless: the read waited for the connection, or was served after a change or a removal. The reader then has a
-// watch of its own, which has fired: nobody needs the other one once the reader drops that. What it had before may be
-// the watch a, so dropping that says nothing.
+// reports whether to remove the watch from the server. Even if the watch has fired here meanwhile, the server may have
+// set it, for a read that waited for the connection or that it served after a change or a removal. The reader then gets
+// a watch of its own, which has fired, and whoever drops that removes it. Dropping the watch a says nothing, since the
+// reader may have had it from an earlier read.
 func (w *watches) unshare(a *sharedWatch, ok bool) (mine *Watch, remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
