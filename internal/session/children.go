@@ -82,6 +82,6 @@ func (s *Session) ChildrenStatW(ctx context.Context, path string) ([]string, zk.
 	if err := paths.Check("children", path); err != nil {
 		return nil, zk.Stat{}, nil, err
 	}
-	f, w, err := watched(ctx, s, "children", path, watchChildren, nil, s.childrenRequest)
+	f, w, err := watched(ctx, s, "children", path, watchChildren, s.childrenRequest)
 	return f.Names, f.Stat, w, err
 }

@@ -233,15 +233,10 @@ func dataOf(r reply) (wire.Data, error) {
 
 // GetW implements conn.Session.GetW.
 func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watch, error) {
-	return s.getW(ctx, path, nil)
-}
-
-// getW is like GetW, but calls sent as ask does.
-func (s *Session) getW(ctx context.Context, path string, sent func()) ([]byte, zk.Stat, *Watch, error) {
 	if err := paths.Check("get", path); err != nil {
 		return nil, zk.Stat{}, nil, err
 	}
-	d, w, err := watched(ctx, s, "get", path, watchData, sent, s.getRequest)
+	d, w, err := watched(ctx, s, "get", path, watchData, s.getRequest)
 	return d.Bytes, d.Stat, w, err
 }
 
@@ -340,7 +335,7 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Wat
 	if err := paths.Check("exists", path); err != nil {
 		return false, zk.Stat{}, nil, err
 	}
-	e, w, err := watched(ctx, s, "exists", path, watchExist, nil, s.existsRequest)
+	e, w, err := watched(ctx, s, "exists", path, watchExist, s.existsRequest)
 	return e.exists, e.stat, w, err
 }
 

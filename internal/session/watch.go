@@ -370,38 +370,47 @@ type Got struct {
 }
 
 // GetBothW is GetW of two nodes. Both requests are sent in one write, together with what beside requests, if it is not
-// nil. If the second gets no answer, it is repeated alone.
+// nil. A request that gets no answer is repeated alone.
 func (s *Session) GetBothW(ctx context.Context, first, second string, beside func()) (one, two Got) {
-	if two.Err = paths.Check("get", second); two.Err != nil {
-		one.Data, one.Stat, one.Watch, one.Err = s.GetW(ctx, first)
-		return one, two
+	if paths.Validate(first) != nil || paths.Validate(second) != nil {
+		return s.got(ctx, first), s.got(ctx, second)
 	}
-	var c *call[wire.Data]
-	a := s.watches.share(watchKey{watchData, s.Abs(second)})
-	one.Data, one.Stat, one.Watch, one.Err = s.getW(ctx, first, func() {
-		if c == nil { // otherwise the first is being repeated
-			if beside != nil {
-				beside()
-			}
-			c = newCall[wire.Data]("get", second, repeatable)
-			s.Send(ctx, nil, []request{s.getRequest(second, true, c.end)})
+	a := s.watches.share(watchKey{watchData, s.Abs(first)})
+	b := s.watches.share(watchKey{watchData, s.Abs(second)})
+	c, d := newCall[wire.Data]("get", first, repeatable), newCall[wire.Data]("get", second, repeatable)
+	both := false
+	sent := func() {
+		if beside != nil {
+			beside()
 		}
-	})
-	var d wire.Data
-	err := errAgain
-	if c != nil {
-		d, err = finish(ctx, s, c)
+		s.Send(ctx, nil, []request{s.getRequest(second, true, d.end)})
+		both = true
 	}
+	if err := launch(ctx, s, c, sent, s.getRequest(first, true, c.end)); err != nil {
+		endRead[wire.Data](s, a, nil, err)
+		endRead[wire.Data](s, b, nil, err)
+		return Got{Err: err}, Got{Err: err}
+	}
+	if !both { // the connection has just ended
+		d.end(wire.Data{}, zk.ErrNoServer)
+	}
+	two = s.gotBy(ctx, b, d) // its answer comes last, so the caller wakes up once
+	return s.gotBy(ctx, a, c), two
+}
+
+func (s *Session) got(ctx context.Context, path string) (g Got) {
+	g.Data, g.Stat, g.Watch, g.Err = s.GetW(ctx, path)
+	return g
+}
+
+// gotBy ends a read that was sent with the watch a.
+func (s *Session) gotBy(ctx context.Context, a *sharedWatch, c *call[wire.Data]) Got {
+	d, err := finish(ctx, s, c)
 	watch := endRead(s, a, c, err)
-	switch {
-	case Repeatable(err):
-		two.Data, two.Stat, two.Watch, two.Err = s.GetW(ctx, second)
-	case err != nil:
-		two.Err = err
-	default:
-		two = Got{Data: d.Bytes, Stat: d.Stat, Watch: watch}
+	if Repeatable(err) {
+		return s.got(ctx, c.path)
 	}
-	return one, two
+	return Got{Data: d.Bytes, Stat: d.Stat, Watch: watch, Err: err}
 }
 
 // watched reads with a watch. Every read sets the watch on the server, which keeps one for each path and connection, so
@@ -410,11 +419,11 @@ func (s *Session) GetBothW(ctx context.Context, first, second string, beside fun
 //
 // Source: ZooKeeper's WatchManager keeps a set of connections for each path. Since 3.8.4 and 3.9.2 (CVE-2024-23944) a
 // server removes a watch, and withholds the event, if the client may no longer read the node.
-func watched[T any](ctx context.Context, s *Session, op, path string, kind watchKind, sent func(),
+func watched[T any](ctx context.Context, s *Session, op, path string, kind watchKind,
 	requested func(path string, watch bool, done func(T, error)) request,
 ) (T, *Watch, error) {
 	a := s.watches.share(watchKey{kind, s.Abs(path)})
-	v, c, err := askLast(ctx, s, op, path, repeatable, sent,
+	v, c, err := askLast(ctx, s, op, path, repeatable, nil,
 		func(done func(T, error)) request { return requested(path, true, done) })
 	return v, endRead(s, a, c, err), err
 }

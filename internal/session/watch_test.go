@@ -724,6 +724,22 @@ func TestGetBothW(t *testing.T) {
 
 var errMalformed = errors.New("malformed")
 
+// TestGetBothW_ConnectionEndsBeforeTheRequests: neither is sent on it, and both are sent on the next one.
+func TestGetBothW_ConnectionEndsBeforeTheRequests(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "A")
+		trial.Create(t, srv, "/b", "B")
+		c := trial.Dial(t, srv, conn.WithMaxInFlight(1))
+		s := trial.Live(t, c)
+		srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.Ignore())
+		go func() { _, _, _ = c.Exists(t.Context(), "/") }()
+		synctest.Wait()
+		time.AfterFunc(time.Second, func() { srv.Cut(trial.Ours) }) // the slot is free once there is no connection
+		one, two := s.GetBothW(s.Bounded(t.Context()), "/a", "/b", nil)
+		require.Equal(t, []string{"A", "B"}, []string{string(one.Data), string(two.Data)})
+	})
+}
+
 // TestGetBothW_ContextEnds: neither read leaves a watch behind that nobody waits for.
 func TestGetBothW_ContextEnds(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
