@@ -14,9 +14,9 @@ import (
 
 // keeper maintains the node within one session.
 //
-// A node at the path is ours if this session owns it and its czxid is that of our create, or if the reply to a create
-// of this session was lost. No other Node of the client creates nodes there; see client.Client.Claim. Sets and deletes
-// of such a node name the version that was read. ZooKeeper cannot compare a czxid, which leaves one case: another
+// A node at the path is ours if this session owns it, and either its czxid is that of our create, or the reply to a
+// create of this session was lost. No other Node of the client creates nodes there; see client.Client.Claim. Sets and
+// deletes of such a node name the version that was read. ZooKeeper cannot compare a czxid, which leaves one case: another
 // client deletes our node and creates its own with the same version, between our read and our write. Our nodes start at
 // version 1, those of others mostly at 0.
 type keeper struct {
@@ -25,7 +25,7 @@ type keeper struct {
 	czxid   int64          // of our node; 0 if there is none
 	seen    State          // what the latest read reported about our node
 	wrote   int            // the number of the data that it was last given
-	doubt   bool           // a create may have been applied without an answer
+	doubt   bool           // a create of this session may have been applied without an answer
 	taken   bool           // the node of another session was there at the last read
 	look    *session.Watch // fires when what was read last has changed
 	last    *session.Watch // the latest one that was not nil
