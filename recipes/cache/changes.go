@@ -252,7 +252,7 @@ func (t *nodes) difference(path string, was version) []Change {
 		return []Change{deleted}
 	case !was.known:
 		return []Change{{Kind: Created, Entry: t.entry(n, path)}}
-	case was.czxid != now.czxid && was.czxid != 0:
+	case was.czxid != now.czxid && was.czxid != 0: // it is 0 if the node has only been unreadable
 		return []Change{deleted, {Kind: Created, Entry: t.entry(n, path)}}
 	default:
 		return []Change{{Kind: Updated, Entry: t.entry(n, path)}}
