@@ -144,8 +144,8 @@ func (h *Hold) Token() Token { return h.backing.Token() }
 // Path returns the contender's path, without the chroot.
 func (h *Hold) Path() string { return h.backing.Path() }
 
-// Check asks the leader of the ensemble whether the hold is still held. A leader that has just been replaced may still
-// answer yes for up to 1.5 ticks. This can't happen with [Hold.Txn], which needs a quorum.
+// Check is like Err, but then asks the leader of the ensemble whether the hold is still held. A leader that has just
+// been replaced may still answer yes for up to 1.5 ticks. This can't happen with [Hold.Txn], which needs a quorum.
 //
 // Errors: one that matches [ErrLost] or [ErrReleased] if the hold is no longer held. After any other error, you don't
 // know whether it is. If ctx is derived from another hold, the error may match [ErrLost] because that one was lost.
