@@ -22,7 +22,7 @@ import (
 // it reports that contact. But a request that the leader served proves that all contacts at least half a tick older
 // were reported, since report and request travel over the same connection, in order. Hence
 //
-//	servedSent = when the latest sync or write that the leader has served and answered was sent, even if it refused it
+//	servedSent = when the latest sync or write that the leader has served was sent, even if the answer was a refusal
 //	provenSent = the send time of the latest request whose answer had arrived by servedSent - lag, from any server
 //	valid until provenSent + T - margin
 //
@@ -176,8 +176,8 @@ func (p *Proof) Answered(sent, at time.Time, by Witness) {
 	p.unproven = append(slices.Delete(p.unproven, 0, old), contact{sent, at})
 }
 
-// confirm records that the leader has served a request sent at servedSent. It forgets the contacts that this proves: a
-// request served later proves only later ones.
+// confirm records that the leader has served a request sent at servedSent. It forgets the contacts that this proves,
+// because from then on only later ones can move the deadline.
 func (p *Proof) confirm(servedSent time.Time) {
 	limit := servedSent.Add(-p.lag)
 	n := 0

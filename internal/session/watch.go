@@ -198,9 +198,9 @@ func (w *watches) removeUnused(a *sharedWatch) (remove bool) {
 	return a.set && w.leave(a.key.path)
 }
 
-// leave records that no caller needs a watch that the server has on an absolute path. It reports whether to remove the
-// watch: if the session has others there, of any kind, it goes with the last of them, even if no read sets that one.
-// The caller holds mu.
+// leave records that the server has a watch on an absolute path that no caller needs. It reports whether to remove it
+// now. If the session has other watches there, of any kind, it is removed along with the last of them, even if no read
+// has set that one. The caller holds mu.
 func (w *watches) leave(path string) (remove bool) {
 	remove = true
 	for _, key := range keysOf(path) {
