@@ -242,6 +242,43 @@ func TestStall_FromServer_RequestsAreAppliedAndAnswersComeAfterHealing(t *testin
 	})
 }
 
+// TestEnd_WhileQueuedBytesWait_TheyArriveHoweverLongThatTakes: only a client that does not read loses them.
+func TestEnd_WhileQueuedBytesWait_TheyArriveHoweverLongThatTakes(t *testing.T) {
+	for name, fault := range map[string]struct{ begin, end func(*Server) }{
+		"stalled": {
+			func(s *Server) { s.Stall(Everyone, FromServer) },
+			func(s *Server) { s.Heal(Everyone) },
+		},
+		"frozen": {(*Server).Freeze, (*Server).Thaw},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *Server, r *raw) {
+				r.run(OpExists, watchBody("/x", true))
+				fault.begin(s)
+				_, err := s.Create("/x", nil, Persistent)
+				require.NoError(t, err)
+				synctest.Wait()
+				require.True(t, s.Expire(r.session))
+				time.Sleep(time.Minute)
+				fault.end(s)
+				require.Equal(t, event{NodeCreated, "/x"}, r.next().event())
+				r.closed()
+			})
+		})
+	}
+	t.Run("held", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, s *Server, r *raw) {
+			s.Intercept(Match{Op: OpSync}, HoldReply(time.Minute))
+			r.ask(OpSync, pathBody("/"))
+			synctest.Wait()
+			r.ask(OpCloseSession, nil)
+			require.Equal(t, r.xid-1, r.next().xid)
+			require.Equal(t, r.xid, r.next().xid)
+			r.closed()
+		})
+	})
+}
+
 func TestStall_Both_EvenTheEndOfTheConnectionIsNotSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())

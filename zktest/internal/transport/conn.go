@@ -67,7 +67,7 @@ func (c *Conn) writeQueue() {
 		c.writing.Lock()
 		var last bool
 		chunks, last = c.take(chunks)
-		ok := c.writeChunks(chunks, last)
+		ok := c.writeChunks(chunks)
 		c.writing.Unlock()
 		if !ok || last && len(chunks) == 0 {
 			return
@@ -84,16 +84,17 @@ func (c *Conn) writeQueue() {
 }
 
 // writeChunks returns false if the connection has ended.
-func (c *Conn) writeChunks(chunks []chunk, last bool) bool {
+func (c *Conn) writeChunks(chunks []chunk) bool {
 	for _, x := range chunks {
 		if x.hold != nil && !x.hold() || !c.Out.Pass(c.cut) || !c.thaw.Pass(c.cut) {
 			return false
 		}
-		if last && !c.linger() {
+		sealed := c.sealed()
+		if sealed && !c.linger() { // the time that the bytes have waited here does not count
 			return false
 		}
 		if _, err := c.nc.Write(x.data); err != nil {
-			if !last {
+			if !sealed {
 				c.In.Pass(c.gone) // while that direction is stalled, no packet reports that the peer is gone
 			}
 			c.failed()

@@ -172,6 +172,13 @@ func (o *outbox) seal() {
 	o.Wake()
 }
 
+// sealed reports whether the queue has ended.
+func (o *outbox) sealed() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.closed
+}
+
 // Wake makes the writing goroutine write what is queued.
 func (o *outbox) Wake() {
 	select {
