@@ -1,12 +1,14 @@
 package ensemble
 
 import (
+	"fmt"
 	"net"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/javaset"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
@@ -111,4 +113,30 @@ func TestWatchTable_CountsRecursiveWatches(t *testing.T) {
 		w.dropClient(c)
 		require.Zero(t, w.recursive)
 	}
+}
+
+// TestReconfig_IPv6: the ports follow the address, so a server puts it in brackets.
+func TestReconfig_IPv6(t *testing.T) {
+	e := New(Settings{
+		Tick: time.Second, Size: 3, Reconfig: true,
+		Now: time.Now, Recorded: func(Record) {}, Violated: func(err error) { require.NoError(t, err) },
+	})
+	for i, f := range e.Fronts {
+		f.Addr = fmt.Sprintf("[::1]:%d", 2181+i)
+	}
+	e.Start()
+	require.Equal(t, "server.1=[::1]:2888:3888:participant;[::1]:2181\n"+
+		"server.2=[::1]:2888:3888:participant;[::1]:2182\n"+
+		"server.3=[::1]:2888:3888:participant;[::1]:2183\nversion=100000000", string(e.Tree.Get(ConfigPath).Data))
+	change := func(r Reconfig) {
+		r.Version = -1
+		_, code := e.Write(nil, []access.Identity{access.SuperUser}, proto.OpReconfig, ConfigPath,
+			func(t *Txn) (tree.Change, proto.Code) { return t.Reconfig(r) })
+		require.Equal(t, proto.CodeOK, code)
+		e.Adopt()
+	}
+	change(Reconfig{Members: e.MembersOf(e.Fronts[1:])})
+	require.False(t, e.Fronts[0].IsMember())
+	change(Reconfig{Joining: "server.1=[::1]:2888:3888;[::1]:2181", Members: proto.Null}) // loopback addresses never clash
+	require.True(t, e.Fronts[0].IsMember())
 }

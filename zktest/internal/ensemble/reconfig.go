@@ -49,10 +49,8 @@ func (m members) votes(f *Front) bool {
 func (e *Ensemble) membersOf(fronts []*Front) members {
 	m := members{}
 	for _, f := range fronts {
-		host, _, err := net.SplitHostPort(f.Addr)
-		if err != nil {
-			host = f.Addr
-		}
+		_, port, _ := net.SplitHostPort(f.Addr)
+		host := strings.TrimSuffix(f.Addr, ":"+port) // with the brackets of an IPv6 address
 		m[int64(f.ID)] = member{host: host, quorum: "2888", election: "3888", client: f.Addr}
 	}
 	return m
@@ -135,7 +133,9 @@ func parseMember(text string) (id int64, x member, ok bool) {
 	number, isServer := strings.CutPrefix(strings.TrimSpace(key), "server.")
 	id, err := strconv.ParseInt(number, 10, 64)
 	server, client, hasClient := strings.Cut(strings.TrimSpace(value), ";")
-	parts := strings.Split(server, ":")
+	port := strings.LastIndexByte(server, ']') + 1 // the colons of an IPv6 address are before this
+	parts := strings.Split(server[port:], ":")
+	parts[0] = server[:port] + parts[0]
 	if !isServer || err != nil || len(parts) < 3 || len(parts) > 4 || !isPort(parts[1]) || !isPort(parts[2]) {
 		return 0, member{}, false
 	}
@@ -168,7 +168,7 @@ func isPort(text string) bool {
 func (x member) clashes(y member) bool {
 	addresses := func(x member) (list []string) {
 		for _, addr := range []string{x.host + ":" + x.quorum, x.host + ":" + x.election, x.client} {
-			host, _, _ := strings.Cut(addr, ":")
+			host, _, _ := net.SplitHostPort(addr)
 			if ip, err := netip.ParseAddr(host); addr != "" && host != "localhost" &&
 				(err != nil || !ip.IsLoopback() && !ip.IsUnspecified()) {
 				list = append(list, addr)
