@@ -64,7 +64,7 @@ func init() { // in init, because help lists the commands
 		{"thaw", "", "end freeze", thaw},
 		{"expire", "WHO", "end sessions now: a session's id, a label, or all", expire},
 		{"cut", "[WHO]", "close connections immediately; what is queued for them is lost", cut},
-		{"stall", "[WHO] [DIRECTION]", "discard what is sent: to-server, from-server or both", stall},
+		{"stall", "[WHO] [DIRECTION]", "hold back what is sent until heal: to-server, from-server or both", stall},
 		{"heal", "[WHO]", "end stall", aimed((*zktest.Server).Heal)},
 		{"latency", "DURATION", "delay every request before it is served", slow((*zktest.Server).SetLatency)},
 		{"write-latency", "DURATION", "delay writes further", slow((*zktest.Server).SetWriteLatency)},
