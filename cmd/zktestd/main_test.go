@@ -122,7 +122,7 @@ func (quiet) Printf(string, ...any) {}
 
 func dial(t *testing.T, addr string) (*zk.Conn, <-chan zk.Event) {
 	t.Helper()
-	c, events, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogger(quiet{}))
+	c, events, err := zk.Connect([]string{addr}, 40*time.Second, zk.WithLogger(quiet{}))
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	expect(t, events, zk.StateHasSession)
