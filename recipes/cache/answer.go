@@ -13,8 +13,10 @@ import (
 func (e *engine) answered(r *request, a *session.Answer) {
 	switch {
 	case session.Repeatable(a.Err), errors.Is(a.Err, zkrecipes.ErrLost),
-		a.Err != nil && a.Zxid == 0 && !errors.Is(a.Err, zkrecipes.ErrTooLarge):
-		e.mustRest = true // the server asks to retry later, or the connection is gone, and the next one ends the pause
+		a.Err != nil && a.Zxid == 0 && !errors.Is(a.Err, zkrecipes.ErrTooLarge), a.Err != nil && r.kind == syncing:
+		// The server asks to retry later, or may not have caught up, or the connection is gone, and the next one ends the
+		// pause.
+		e.mustRest = true
 		e.unanswered(r, a.Err)
 		return
 	case e.noteZxid(r, a.Zxid):

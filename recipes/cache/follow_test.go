@@ -1261,6 +1261,20 @@ func TestTree_NewsNeverCease_LostWatch_IsFoundByTheRecheck(t *testing.T) {
 	})
 }
 
+// A server that fails on a sync may not have caught up with the leader.
+func TestSync_ServerFailsOnIt_IsAskedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		c := ready(t, open(t, srv, cache.Tree))
+		failing := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSync, Path: root, Times: 3},
+			zktest.Fail(zktest.CodeMarshallingError))
+		began := time.Now()
+		require.NoError(t, c.Sync(within(t, time.Second)))
+		require.Equal(t, 3, failing.Hits())
+		require.GreaterOrEqual(t, time.Since(began), 30*time.Millisecond, "with pauses")
+	})
+}
+
 // Some servers answer an error without a transaction number. Such requests were repeated without a pause.
 func TestNode_ErrorsWithoutATransaction_AreFollowedByPauses(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
