@@ -153,6 +153,23 @@ func TestMember_ServerFault(t *testing.T) {
 	}
 }
 
+// A server that fails on each write of the plan is asked with pauses.
+func TestLeader_ServerFailsOnThePlan(t *testing.T) {
+	for _, code := range []zktest.Code{-1, zktest.CodeMarshallingError} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			inFleet(t, 6, func(f *fleet) {
+				all := f.team(shard.List(f.shards...))
+				failing := f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$", Times: 1000}, zktest.Fail(code))
+				f.gone(all[2])
+				f.pass(time.Minute)
+				require.Less(f, failing.Hits(), 15)
+				failing.Remove()
+				f.requireServed(10*time.Second, map[string]int{"a": 3, "b": 3})
+			})
+		})
+	}
+}
+
 // A member that could never read the plan ends with the reason, so that the others get its shards. One that could read
 // it before keeps what it has.
 func TestMember_MayNotReadThePlan(t *testing.T) {

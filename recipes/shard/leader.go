@@ -324,7 +324,7 @@ func (l *leader) write(ctx context.Context, next plan) error {
 			"path", l.plan.Path(), "bytes", size, "again", hungUp, "error", err)
 		return nil
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode),
-		errors.Is(err, zkrecipes.ErrUnknownOutcome):
+		session.ReplyLost(err):
 		l.log.Info("shard: the plan has changed, or may have", "path", l.plan.Path(), "error", err)
 	default:
 		l.resumes = time.Now().Add(tryAgain)
