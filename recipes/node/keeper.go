@@ -95,9 +95,8 @@ func (k *keeper) owns(stat zk.Stat) bool {
 	return stat.EphemeralOwner == k.session.ID() && (stat.Czxid == k.czxid || k.doubt)
 }
 
-// meet handles a node that is not ours: it replaces one left by an earlier session of ours, and any other if the caller
-// agrees. The client closes that session at the same time (see core.Up), which usually deletes the node first. meet
-// returns nil if the path has to be read again.
+// meet handles a node that is not ours: it deletes one left by an earlier session of ours, and any other if the caller
+// agrees. It returns nil if the path has to be read again.
 func (k *keeper) meet(ctx context.Context, data []byte, stat zk.Stat) error {
 	k.taken = true
 	if !k.client.WasOurs(stat.EphemeralOwner) && (k.replace == nil || !k.replace(data, stat)) {
