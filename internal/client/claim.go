@@ -1,15 +1,21 @@
 package client
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
 
 // Claim reserves a path for one object of a client: two objects that mistook each other's node for their own would undo
 // each other's work, and a node's owner only identifies the session.
 type Claim struct {
 	core     *core
 	path     string
-	before   *Claim        // of the object that was leaving; nil if there was none
-	leaving  bool          // guarded by core.mu
-	released chan struct{} // closed when the object is done
+	before   *Claim           // of the object that was leaving; nil if there was none
+	leaving  bool             // guarded by core.mu, like the next
+	seenTo   *session.Session // see SeenTo
+	released chan struct{}    // closed when the object is done
 }
 
 // Claim claims a path. It reports false if another object has it and is not leaving.
@@ -60,6 +66,40 @@ func (c *Client) AwaitRelease(ctx context.Context, path string) error {
 		return nil
 	case <-ctx.Done():
 		return c.Explain(context.Cause(ctx))
+	}
+}
+
+// SeenTo records that the object has seen to its node in the session, whether or not it could: it no longer needs the
+// node of a session before.
+func (c *Claim) SeenTo(s *session.Session) {
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	if c.seenTo != s {
+		c.seenTo = s
+		c.core.broadcast()
+	}
+}
+
+// awaitClaims waits until every object has seen to its node in the latest session, but for a second at most, since
+// others may be waiting for the end of a session before.
+func (c *core) awaitClaims(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for {
+		c.mu.Lock()
+		changed, waits := c.changed, false
+		for _, claim := range c.claims {
+			waits = waits || !claim.leaving && claim.seenTo != c.session
+		}
+		c.mu.Unlock()
+		if !waits {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -156,7 +156,10 @@ func (c *core) Up(now lifetime.Report) (log func()) {
 	c.orphans = nil
 	c.mu.Unlock()
 	for _, left := range orphans {
-		c.Start(c.ctx, func(ctx context.Context) { c.closeOrphan(ctx, left) })
+		c.Start(c.ctx, func(ctx context.Context) {
+			c.awaitClaims(ctx) // a kept node replaces that of the old session in one transaction
+			c.closeOrphan(ctx, left)
+		})
 	}
 	return log
 }

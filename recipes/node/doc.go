@@ -11,7 +11,8 @@
 // If a [State] is current and has Exists set, the server had the node at AsOf, owned by the client's session. If the
 // node is deleted or the session ends, the node is recreated as soon as the client is connected. When a node from one
 // of the client's earlier sessions still exists, one transaction deletes it and creates the new one, so that readers
-// never find the node missing in between.
+// don't find the node missing in between. The client then closes the earlier session, a second after it reconnects at
+// the latest.
 //
 // One Node never has two nodes, and it never mistakes another client's node for its own. Instead, it waits until that
 // node is gone, fails ([WithRefusal]) or replaces it ([WithReplace]).

@@ -53,6 +53,7 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 	for {
 		_, n.trying = n.desired()
 		r, err := k.keep(ctx)
+		n.claim.SeenTo(s)
 		switch {
 		case s.Err() != nil:
 			n.tell(State{Err: s.Err(), Freshness: zkrecipes.Freshness{AsOf: time.Now()}}, nil, 0)
