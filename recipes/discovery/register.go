@@ -253,13 +253,7 @@ func (r *Registration) replace(ctx context.Context, i Instance, n Node) error {
 	if r.closing.Err() != nil { // Close may have seen only the old node
 		return errors.Join(now.Close(ctx), member.Close(ctx))
 	}
-	err = member.Close(ctx)
-	if err == nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.before = slices.DeleteFunc(r.before, func(m *group.Membership) bool { return m == member })
-	}
-	return err
+	return member.Close(ctx)
 }
 
 // leftBehind records the path of a node that an Update gave up, and forgets those whose removal is over.
@@ -271,11 +265,14 @@ func (r *Registration) leftBehind(left string) {
 	r.vain = append(r.vain, left)
 }
 
-// put records the instance, and what it replaces if its node is another one.
+// put records the instance, and what it replaces if its node is another one. It forgets what was replaced before and
+// has been removed.
 func (r *Registration) put(i Instance, n Node, member *group.Membership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if member != r.member {
+		client := (*client.Client)(r.discovery.client)
+		r.before = slices.DeleteFunc(r.before, func(m *group.Membership) bool { return !client.IsLeaving(m.Path()) })
 		r.before = append(r.before, r.member)
 	}
 	r.instance, r.node, r.member = i, n.Name, member
