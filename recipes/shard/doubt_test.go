@@ -96,5 +96,8 @@ func TestRun_FunctionReleases(t *testing.T) {
 		f.requireServed(10*settle, map[string]int{"a": 1})
 		f.pass(10 * settle)
 		require.Equal(f, 4, calls)
+		f.log.mu.Lock()
+		defer f.log.mu.Unlock()
+		require.NotContains(f, f.log.text.String(), "cannot acquire the lock")
 	})
 }

@@ -206,6 +206,8 @@ func (m *member) work(ctx context.Context, shard string) {
 		switch {
 		case ctx.Err() != nil:
 			return
+		case err == nil: // the function has released its hold
+			t.ended(nil)
 		case errors.Is(err, errGaveUp):
 		case errors.Is(err, zkrecipes.ErrLost), errors.Is(err, zkrecipes.ErrAuthFailed): // the lock is not to blame
 			t.lost(ctx, time.Since(began))
