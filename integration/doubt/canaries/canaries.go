@@ -70,7 +70,7 @@ var canaries = []canary{
 	}}},
 	{"grant: every op that fails on the contender counts as a loss", queueTests, []edit{{
 		"internal/hold", "guarded", "if gone := guardians[i].Check(ctx); gone != nil {",
-		"if gone := guardians[i].deleted(); gone != nil {",
+		"if gone := guardians[i].loseDeleted(); gone != nil {",
 	}, {
 		"internal/hold", "guarded", `if i >= 0 && failed.Op == "multi: "+string(zkrecipes.KindCheck) {`, "if i >= 0 {",
 	}}},
@@ -123,7 +123,7 @@ var canaries = []canary{
 	}}},
 	{"early: the own node is not read again along with the predecessor", queueTests, []edit{{
 		"internal/znode", "Waiter.look", "w.ownWatch = nil",
-		"if w.nodeExists() {\n\t\treturn w.watchAhead(ctx, o.path)\n\t}\n\tw.own = nil",
+		"if w.nodeExists() {\n\t\treturn w.watchAhead(ctx, o.path)\n\t}\n\tw.ownWatch = nil",
 	}}},
 	// C5 Place: handed over by a release.
 	{"place: a place handed over by another contender is used", queueTests, []edit{{
