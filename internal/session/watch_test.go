@@ -734,7 +734,7 @@ func TestGetBothW_ConnectionEndsBeforeTheRequests(t *testing.T) {
 		srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.Ignore())
 		go func() { _, _, _ = c.Exists(t.Context(), "/") }()
 		synctest.Wait()
-		time.AfterFunc(time.Second, func() { srv.Cut(trial.Ours) }) // the slot is free once there is no connection
+		time.AfterFunc(time.Second, func() { srv.Cut(trial.Ours) }) // this frees the slot
 		one, two := s.GetBothW(s.Bounded(t.Context()), "/a", "/b", nil)
 		require.Equal(t, []string{"A", "B"}, []string{string(one.Data), string(two.Data)})
 	})

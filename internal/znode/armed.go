@@ -67,9 +67,8 @@ import (
 // obstacle is what a waiter waits for.
 type obstacle struct {
 	path string // path of the predecessor; for lookEarly, of the contender two ahead
-	// Whether the deletion of the predecessor grants the waiter, because it is the only obstacle. Others may be ahead of
-	// it without being in the way: a reader ignores other readers. For lookEarly, it only shows that the one at path has
-	// left.
+	// Whether the deletion of the predecessor grants the waiter, because it is the only obstacle. A reader, for example,
+	// may have other readers ahead of it. For lookEarly, whether the deletion of the contender at path is enough to look.
 	deletionSuffices bool
 	// Closed when the predecessor passes its place on, if it is a sibling; else nil.
 	passedOn <-chan struct{}
