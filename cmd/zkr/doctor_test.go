@@ -31,7 +31,7 @@ func TestDoctor_Well(t *testing.T) {
 // TestDoctor_TimeoutBelowSixTicks: as with a zoo.cfg without tickTime, where ZooKeeper's default is 3000.
 func TestDoctor_TimeoutBelowSixTicks(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFronts(3), zktest.WithTickTime(3*time.Second))
-	out, _ := ends(t, 1, srv.Addrs(), "doctor")
+	out, _ := ends(t, 1, srv.Addrs(), "doctor", "--session-timeout=15s")
 	require.Contains(t, out, "the session timeout of 15s is below six ticks of 3000 ms")
 	require.Contains(t, out, "request at least 18s with --session-timeout")
 	out, _ = ends(t, 0, srv.Addrs(), "doctor", "--session-timeout=18s")

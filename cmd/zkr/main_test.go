@@ -92,7 +92,8 @@ func nodes(t *testing.T, srv *zktest.Server, data string, paths ...string) {
 	}
 }
 
-// command prepares a zkr process, which the test may modify before starting it.
+// command prepares a zkr process, which the test may modify before starting it. Its session outlasts the stalls of a busy
+// machine.
 func command(t *testing.T, servers string, args ...string) *zkr {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute) // kills a zkr that hangs
@@ -106,7 +107,8 @@ func command(t *testing.T, servers string, args ...string) *zkr {
 			t.Logf("%q said\n%s", args, z.err.String())
 		}
 	})
-	z.Env = append(os.Environ(), asZkr+"=1", "ZKR="+os.Args[0], "ZKR_SERVERS="+servers)
+	z.Env = append(os.Environ(), asZkr+"=1", "ZKR="+os.Args[0], "ZKR_SERVERS="+servers,
+		"ZKR_SESSION_TIMEOUT=40s")
 	z.Stdout, z.Stderr = &z.out, &z.err
 	z.WaitDelay = 5 * time.Second // a frozen process ends late as well
 	return z

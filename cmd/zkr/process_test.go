@@ -377,7 +377,7 @@ func TestRelease_Signal_EndsTheWait(t *testing.T) {
 	for verb, path := range map[string]string{"lock": "/p", "elect": "/e"} {
 		srv := zktest.Run(t)
 		file := filepath.Join(t.TempDir(), "end")
-		z := start(t, srv, "a", verb, "--session-timeout=40", path, "--", "sh", "-c",
+		z := start(t, srv, "a", verb, path, "--", "sh", "-c",
 			"while ! test -e "+file+"; do sleep 0.02; done; exit 3")
 		z.until(t, "started")
 		srv.Stall(zktest.Label("a"), zktest.FromServer)

@@ -154,7 +154,7 @@ func TestRegister_SignalAfterTheProgram(t *testing.T) {
 	srv := zktest.Run(t)
 	file := filepath.Join(t.TempDir(), "end")
 	z := command(t, address(t, srv, "a"), "register", "--address=10.0.0.7", "--port=8080", "--check=none", "--id=a", "-v",
-		"--session-timeout=40", "--shell", `while ! test -e `+file+`; do sleep 0.02; done; exit 5`, "orders")
+		"--shell", `while ! test -e `+file+`; do sleep 0.02; done; exit 5`, "orders")
 	require.NoError(t, z.Start())
 	eventually(t, "listed", func() bool { return srv.Exists(ordersNode + "/a") })
 	srv.Stall(zktest.Label("a"), zktest.Both)
