@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Remove deletes the node at path, whatever it holds. A missing node is not an error.
@@ -17,19 +18,22 @@ import (
 //
 // Errors: ErrUnknownOutcome if a reply was lost and another client has written since; otherwise the server's error.
 func Remove(ctx context.Context, c *client.Client, path string) error {
-	if err := c.Sync(ctx, path); err != nil { // a lagging server may not know the node yet
-		return err
-	}
-	for {
+	for recent := false; ; recent = true {
 		exists, stat, err := c.Exists(ctx, path)
-		if err != nil || !exists {
-			return err
-		}
-		err = c.DeleteRead(ctx, path, stat)
 		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			return nil
-		case !errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zkrecipes.ErrUnknownOutcome):
+		case err != nil, !exists && recent:
+			return err
+		case exists:
+			err = c.DeleteRead(ctx, path, stat)
+			switch {
+			case errors.Is(err, zk.ErrNoNode):
+				return nil
+			case !errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zkrecipes.ErrUnknownOutcome):
+				return err
+			}
+		}
+		// A lagging server, or a leader that was replaced, may not know the node or its version yet.
+		if err := c.InSession(ctx, "delete", path, func(s *session.Session) error { return s.Barrier(ctx) }); err != nil {
 			return err
 		}
 	}

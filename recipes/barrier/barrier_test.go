@@ -282,6 +282,18 @@ func TestRemove_RequestLostAndChanged(t *testing.T) {
 	})
 }
 
+// A leader that was replaced answers that there is no barrier, and answers a sync. Remove counted that as success, and
+// the waiters stayed blocked.
+func TestRemove_AsksAQuorum(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		b := open(t, srv, "a")
+		require.NoError(t, b.Set(t.Context()))
+		srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.Fail(zktest.CodeNoNode))
+		require.NoError(t, b.Remove(t.Context()))
+		require.False(t, srv.Exists(path))
+	})
+}
+
 // Whatever breaks, a waiter is released only if the barrier was down at a moment of its call, and each waiter is
 // released in the end.
 func TestWait_UnderFaults(t *testing.T) {
