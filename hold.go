@@ -192,8 +192,9 @@ func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 // If the session has timed out locally, its contenders stay until the client has reconnected and ended that session, or
 // the servers have expired it. Only then is the next waiter granted.
 //
-// Errors: a [*LostError] if the hold had already been lost; context.Cause(ctx) if ctx is done before the deletion is
-// confirmed; the server's error if it does not permit the deletion, which is then retried in the background.
+// Errors: a [*LostError] if the hold had already been lost, in which case Release doesn't wait, since the loss itself
+// deletes the contender; context.Cause(ctx) if ctx is done before the deletion is confirmed; the server's error if it
+// does not permit the deletion, which is then retried in the background.
 func (h *Hold) Release(ctx context.Context) error {
 	h.endIfDue()
 	// The hold ends before its node is deleted, so that the next holder is granted only after this one has ended.

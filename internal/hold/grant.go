@@ -339,7 +339,8 @@ func (b *backing) Release(ctx context.Context) error {
 		return nil
 	}
 	if lost != nil {
-		// The loss may not have ended the other holds yet, and they must end before the node is deleted.
+		// Lost just as this hold was released. The other holds may not have ended yet, and they must before the node is
+		// deleted.
 		g.lose(lost)
 	}
 	g.detach()
