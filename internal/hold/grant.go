@@ -382,7 +382,7 @@ func (g *Grant) logLoss(why *zkrecipes.LostError) {
 }
 
 // leaveGrant removes the hold from its grant, and ends the grant if it was the last. It reports whether others still
-// hold. If not, it also reports whether the grant passes its place on, or else why it was lost, if it was: a grant that
+// hold. If none does, it also reports whether the grant passes its place on, and why it was lost, or nil. A grant that
 // was lost, or whose node guards something in flight, passes nothing on. All of this is one step, because a hold added
 // in between would be on a node that is being removed.
 func (b *backing) leaveGrant() (othersHold, passesOn bool, lost *zkrecipes.LostError) {
