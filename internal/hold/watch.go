@@ -21,8 +21,8 @@ import (
 const readAfter = 50 * time.Millisecond
 
 // watch watches the nodes of the grant: one may be deleted by hand, and its data may request a release. The first node
-// may already have a watch. The other watches are set concurrently with the grant rather than before it, because what
-// they report is news to the holder whenever it arrives.
+// may already have a watch. The others get theirs concurrently with the grant rather than before it, because a deletion
+// or a request that precedes the watch is found by the read that sets it.
 func (g *Grant) watch(first *session.Watch) {
 	for i := range g.Node.Paths {
 		watch := first
