@@ -57,8 +57,8 @@ func (l *Lifetime) collectIfDue(now time.Time) lossNotices {
 	return l.collect(lost(zkrecipes.LossDeadline, until, why), func(*lossCallback) bool { return true })
 }
 
-// answered records an answer as proof. If the proof had run out by the time the whole frame was read, the holds end
-// first. Otherwise the answer extends those that neither the heartbeat nor a query has ended in between.
+// answered records an answer as proof. If the proof had run out by the time the whole frame was read, the answer is too
+// late for the holds, which end. Otherwise it extends those that neither the heartbeat nor a query has ended meanwhile.
 func (l *Lifetime) answered(sent, read time.Time, by liveness.Witness) {
 	l.mu.Lock()
 	notices := l.collectIfDue(read)
@@ -69,8 +69,8 @@ func (l *Lifetime) answered(sent, read time.Time, by liveness.Witness) {
 }
 
 // end ends the session; the first reason counts. All holds have ended before done is closed, and before another session
-// can exist. A second call returns without waiting for that, because the goroutine that is ending the holds may make
-// it, when a delete that it sends fails.
+// can exist. A second call returns without waiting for that, because it may come from the goroutine that is ending the
+// holds, when a delete that it sends fails.
 func (l *Lifetime) end(why *zkrecipes.LostError) {
 	l.mu.Lock()
 	if l.lost != nil {
