@@ -67,8 +67,9 @@ import (
 // obstacle is what a waiter waits for.
 type obstacle struct {
 	path string // path of the predecessor; for lookEarly, of the contender two ahead
-	// Whether the deletion of the predecessor grants the waiter, because it is the only obstacle. A reader, for example,
-	// may have other readers ahead of it. For lookEarly, whether the deletion of the contender at path is enough to look.
+	// Whether the deletion of the predecessor grants the waiter, because it is the only obstacle, even if others are
+	// ahead: a reader does not wait for readers. For lookEarly, whether the deletion of the contender at path suffices to
+	// look.
 	deletionSuffices bool
 	// Closed when the predecessor passes its place on, if it is a sibling; else nil.
 	passedOn <-chan struct{}
