@@ -18,7 +18,7 @@ import (
 //
 // Its helpers decide whatever they can, and the engine only passes on what the server reports: nodes knows which nodes
 // exist, plan what must be requested, rounds which complete passes have ended, and waiters which callers wait for one.
-// nodes compares czxids, so a node that was deleted and created again while the connection was down is reported as
+// nodes compares czxids (difference), so a node that was deleted and created again between two reads is reported as
 // both. The fields are guarded by Cache.mu.
 type engine struct {
 	cache   *Cache

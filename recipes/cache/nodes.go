@@ -9,7 +9,7 @@ import (
 )
 
 // nodes holds the nodes of the cache, including those known only by name, and counts them. It records what was read,
-// and reports what that means for the rest. It has no clock, no lock and no I/O.
+// and reports whether a list of children must be read because of it. It has no clock, no lock and no I/O.
 type nodes struct {
 	tree
 	depth  int                     // levels below the root whose nodes are followed
