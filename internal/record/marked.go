@@ -120,10 +120,9 @@ func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]b
 // needed, in this order.
 //
 // If the marker has the number of the update, a copy was applied. If it has a different number, none had been applied
-// when the marker was read. If the node already had a different version when it was read before the marker, none ever
-// can be. If the node still had the version, only one of the copies can be. No read is too old: the session never reads
-// anything older than what it has read, and the server that refuses a copy because of its version has applied what
-// changed the version.
+// when the marker was read. If the node, which was read before that, no longer had the version, none ever can be. If it
+// still had the version, at most one of the copies can be. No read is too old: the session never reads anything older
+// than what it has read, and the server that refuses a copy because of its version has applied what changed it.
 func (m *Marked) fate(ctx context.Context, s *session.Session, w *write, now session.Node) (fate, error) {
 	number, _, err := s.Get(ctx, m.marker.Paths[0])
 	switch {
@@ -165,10 +164,10 @@ func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again 
 
 // keep remembers the node as an update left it, so that the next update doesn't have to read it.
 //
-// Such an update follows the previous one within a round trip, and another client needs a round trip between its read
-// and its write, so it would never succeed. Each client that shares the node therefore reads again after [streak]
-// updates, which leaves a gap of a round trip. The markers, which are children of the node, show how many clients share
-// it.
+// An update without a read follows the previous one within a round trip. Another client, which needs a round trip
+// between its read and its write, would then never succeed. Each client that shares the node therefore reads again
+// after [streak] updates, which leaves a gap of a round trip. The markers, which are children of the node, show how
+// many clients share it.
 func (m *Marked) keep(left session.Node) {
 	if left.Stat.NumChildren == 1 || m.number%streak != 0 {
 		m.lastWritten = &left
