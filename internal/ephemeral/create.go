@@ -91,7 +91,6 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 			return c.fail(err)
 		}
 		paths, zxid, err := s.FinishCreate(ctx, c.last)
-		// If ctx was done before the answer arrived, the outcome is also unknown.
 		err = hangups.Judge(want.count()*len(want.Data), err)
 		switch {
 		case err == nil && zxid <= 0: // the fencing token would be worthless
@@ -102,6 +101,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 			return c.made(p.newNode(s, paths, zxid))
 		case wire.ServerFault(err), errors.Is(err, zkrecipes.ErrTooLarge):
 			return c.abandon(err)
+		// The outcome is also unknown if ctx was done before the answer arrived.
 		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zkrecipes.ErrUnknownOutcome):
 			n, findErr := p.find(ctx, s, c.guid)
 			switch {
