@@ -413,7 +413,7 @@ func (b *backing) Check(ctx context.Context) error {
 
 // loseDeleted ends the grant because its node is gone, and returns the error that reports this.
 func (b *backing) loseDeleted() error {
-	why := b.grant.whyGone()
+	why := b.grant.lossWhenGone()
 	b.grant.lose(why)
 	lost := *cmp.Or(b.grant.lost, why) // the reason that came first, which does not change after lose
 	lost.Path = b.Path()

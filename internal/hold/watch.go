@@ -51,7 +51,7 @@ func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Wat
 		}
 		switch {
 		case errors.Is(err, zk.ErrNoNode), err == nil && stat.Czxid != g.Node.Czxid:
-			g.lose(g.whyGone())
+			g.lose(g.lossWhenGone())
 			return
 		case ctx.Err() != nil, s.Err() != nil: // the session fails its calls a moment before it ends ctx
 			return
@@ -66,9 +66,9 @@ func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Wat
 	}
 }
 
-// whyGone returns why the grant ends when its node is gone. A process that was frozen may learn of the deletion before
-// it checks its deadline, which has already passed.
-func (g *Grant) whyGone() *zkrecipes.LostError {
+// lossWhenGone returns the loss of a grant whose node is gone: LossNodeDeleted, or LossDeadline if the deadline has
+// passed, since a process that was frozen may learn of the deletion before it checks the deadline.
+func (g *Grant) lossWhenGone() *zkrecipes.LostError {
 	now := time.Now()
 	if until := g.Node.Session.ValidUntil(); !now.Before(until) {
 		return &zkrecipes.LostError{Reason: zkrecipes.LossDeadline, At: until}
