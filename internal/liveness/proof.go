@@ -149,7 +149,7 @@ func (p *Proof) grantNeeds() time.Duration {
 	return max(p.least/16, min(p.lag+p.least/16, p.freshest()-p.least/8))
 }
 
-// Answered records that a request was sent at sent and answered at at, and which witness vouches for the answer.
+// Answered records when a request was sent and when it was answered, and who vouches for the answer (see [WitnessOf]).
 // Callers must not pass errors that do not come from applying the request, since a server that is cut off may return
 // them.
 func (p *Proof) Answered(sent, at time.Time, by Witness) {
