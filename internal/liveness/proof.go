@@ -163,7 +163,8 @@ func (p *Proof) Answered(sent, at time.Time, by Witness) {
 	if !p.provenSent.Before(p.resumeSent) {
 		p.earlierBound = time.Time{}
 	}
-	// Contacts close together only take memory; leaving one out makes the proven one at most a 64th of the timeout older.
+	// Contacts that are close together would only take memory: without them, the proven one is at most a 64th of the
+	// timeout older.
 	// What was sent a whole timeout ago proves nothing about now, and an idle session must not collect it forever.
 	n := len(p.unproven)
 	if n > 0 && sent.Sub(p.unproven[n-1].sent) < p.timeout/64 {
