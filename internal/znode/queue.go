@@ -227,7 +227,8 @@ func (q *Queue) AcquireBy(
 		if err := turn(waiting, w); err != nil {
 			return nil, w.gaveUp(err)
 		}
-		// Others rely on this turn, and there is no second one: if the node is gone, the hold reports it.
+		// Others rely on this turn, which comes only once. It therefore counts even if the node is gone, as the hold will
+		// report.
 		w.nextConnection = nil
 		h, err := w.grant(zkrecipes.Token(w.node.Czxid))
 		return h, w.gaveUp(err)
