@@ -181,8 +181,8 @@ func (w *Waiter) beforeList() {
 
 // locate returns a listing that contains the contender, and its index there. It tries l, then the listing requested
 // with the create, then new ones. The requests that follow a listing, about foreign nodes or a limit, may outlast the
-// connection, so [hold.FromTurn] checks the node again if a connection has come up since the listing was requested. A
-// contender that was not ahead in the listing is not ahead later either while the node exists.
+// connection, so [hold.FromTurn] checks the node again if a connection has come up since the listing was requested.
+// While the node exists, nobody gets ahead of it who was not ahead in the listing.
 //
 // Errors: ErrGone if the contender was deleted, or is behind a copy of itself. Queue.inSession then joins again, at the
 // tail, as often as that happens.
