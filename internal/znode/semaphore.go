@@ -101,7 +101,7 @@ func (m *Semaphore) Client() *client.Client { return m.leases.Client() }
 //
 // Leases that exceed the limit belong to the first contender at the door, and are not granted. Its session may hold
 // granted leases too, but the ungranted ones are its newest, and share one transaction. The limit is read after the
-// leases: an older one might include them. It is 0 if it cannot be read.
+// leases, because an earlier, larger one would make them appear to be granted. It is 0 if it cannot be read.
 func (m *Semaphore) List(ctx context.Context, limit func(context.Context) int) ([]zkrecipes.Participant, error) {
 	out, err := m.leases.List(ctx)
 	if err != nil || len(out) <= limit(ctx) {
