@@ -82,7 +82,7 @@ func (s *Session) AwaitChange(
 	ctx context.Context, limit time.Duration, changes ...<-chan struct{},
 ) (told bool, err error) {
 	var change [3]<-chan struct{}
-	copy(change[:len(changes)], changes) // a fourth panics: it would go unnoticed
+	copy(change[:len(changes)], changes) // panics if there is a fourth, which would go unnoticed
 	defer s.Awaits()()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
