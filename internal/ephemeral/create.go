@@ -182,7 +182,8 @@ func (c *creation) removeParents(ctx context.Context) {
 
 // abandon returns the error from a create that may have created something, and removes whatever that is in the
 // background. The removal waits until the last copy is answered or its connection is lost; the search then finds every
-// copy that was applied, with the exception described at find. It ends when it is confirmed, or with the session.
+// copy that was applied, with the exception described at find. The removal continues until it is confirmed or the
+// session has ended.
 func (c *creation) abandon(err error) (*Node, error) {
 	left := *c
 	left.session.Go(func(ctx context.Context) {
