@@ -40,7 +40,7 @@ type Queue struct {
 	kinds     []string
 	config    recipe.Config
 	shortcuts bool // see shortcut
-	canArm    bool // waiters may be armed
+	canArm    bool // waiters may be armed: see armed.go
 	handOver  zkrecipes.HandOver
 	alsoLists *Queue    // listed after each listing of this queue; may be nil
 	skipped   sync.Once // guards the log entry about children that are not contenders
