@@ -218,9 +218,9 @@ func (h *Hold) endIfDue() {
 	}
 }
 
-// end ends the hold unless it has ended, and reports whether err is what ended it. The report is only meaningful for an
-// error that no other call passes, unlike ErrReleased.
-// When it returns, every goroutine can see that the hold has ended, even if another call ended it.
+// end ends the hold unless it has ended, and reports whether err is what ended it, which means something only for an
+// error that no other call passes, unlike ErrReleased. When it returns, every goroutine can see that the hold has
+// ended, even if another call ended it.
 func (h *Hold) end(err error) (first bool) {
 	h.ctx.cancel(err)
 	return h.ended() == err //nolint:errorlint // this error, not one like it

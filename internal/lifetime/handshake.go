@@ -99,11 +99,11 @@ func (l *Lifetime) identify(id int64, password []byte) bool {
 // takeTimeout records the answer to the connect request, which was sent at the given time, as proof. It reports false
 // if the session ends because of the answer.
 func (l *Lifetime) takeTimeout(sent time.Time, timeout time.Duration) bool {
+	now := time.Now() // later than the answer was read, which can only end a hold earlier
+	l.endIfDue(now)
 	l.mu.Lock()
 	first := l.upkeep.Timeout() == 0
 	l.ensemble.granted.Store(int64(timeout))
-	now := time.Now() // later than the answer was read, which can only end a hold earlier
-	notices := l.collectIfDue(now)
 	least := l.upkeep.Least()
 	l.upkeep.Connected(sent, now, timeout)
 	l.answer = Answer{now, now.Sub(sent)}
@@ -111,7 +111,6 @@ func (l *Lifetime) takeTimeout(sent time.Time, timeout time.Duration) bool {
 	hopeless := l.upkeep.Hopeless()
 	tooShort := l.upkeep.TooShort() && l.upkeep.Least() != least
 	l.mu.Unlock()
-	notices.deliver()
 	if tooShort { // without a tick, the timeout never is
 		l.opts.Log.Warn("zookeeper: the session timeout is too short for WithTickTime: holds are lost soon, "+
 			"even while the servers are healthy", "timeout", timeout, "tick", l.opts.Tick)

@@ -57,15 +57,23 @@ func (l *Lifetime) collectIfDue(now time.Time) lossNotices {
 	return l.collect(lost(zkrecipes.LossDeadline, until, why), func(*lossCallback) bool { return true })
 }
 
-// answered records an answer as proof. If the proof had run out by the time the whole frame was read, the answer is too
-// late for the holds, which end. Otherwise it extends those that neither the heartbeat nor a query has ended meanwhile.
-func (l *Lifetime) answered(sent, read time.Time, by liveness.Witness) {
+// endIfDue ends all holds if the proof has run out by now.
+func (l *Lifetime) endIfDue(now time.Time) {
 	l.mu.Lock()
-	notices := l.collectIfDue(read)
-	l.upkeep.Answered(sent, read, by)
-	l.answer = Answer{read, read.Sub(sent)}
+	notices := l.collectIfDue(now)
 	l.mu.Unlock()
 	notices.deliver()
+}
+
+// answered records an answer as proof. If the proof had run out by the time the whole frame was read, the holds end
+// first: one that is used in between must not see the later deadline. Otherwise the answer extends those that neither
+// the heartbeat nor a query has ended meanwhile.
+func (l *Lifetime) answered(sent, read time.Time, by liveness.Witness) {
+	l.endIfDue(read)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.upkeep.Answered(sent, read, by)
+	l.answer = Answer{read, read.Sub(sent)}
 }
 
 // end ends the session; the first reason counts. All holds have ended before done is closed, and before another session

@@ -41,9 +41,13 @@ func TestOnLoss_ProofRunOut_IsRefused(t *testing.T) {
 func TestOnLoss_ProofRunsOut_IsTold(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]func(*Lifetime, time.Time){
-		"clock":       func(l *Lifetime, now time.Time) { l.heartbeat(now) },
-		"late answer": func(l *Lifetime, now time.Time) { l.answered(now, now, liveness.Leader) },
-		"resumption":  func(l *Lifetime, now time.Time) { l.takeTimeout(now, time.Hour) },
+		"clock": func(l *Lifetime, now time.Time) { l.heartbeat(now) },
+		"late answer": func(l *Lifetime, now time.Time) {
+			later := now.Add(time.Hour / 2) // long enough after the answer in lapsed to confirm it
+			l.answered(later, later, liveness.Quorum)
+			require.True(t, l.ValidUntil().After(now))
+		},
+		"resumption": func(l *Lifetime, now time.Time) { l.takeTimeout(now, time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -51,6 +55,7 @@ func TestOnLoss_ProofRunsOut_IsTold(t *testing.T) {
 			var told []*zkrecipes.LostError
 			l.callbacks[&lossCallback{f: func(e *zkrecipes.LostError) func() {
 				told = append(told, e)
+				require.Equal(t, until, l.ValidUntil(), "a hold that is used now must see that its deadline has passed")
 				return nil
 			}}] = struct{}{}
 			look(l, time.Now())

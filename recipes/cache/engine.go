@@ -16,8 +16,8 @@ import (
 // engine follows the nodes, on one goroutine. It takes the news from the feed in the order in which the server sent it,
 // and sends requests, so an answer is never older than an event that was handled before it.
 //
-// Its helpers decide whatever they can, and the engine only passes on what the server reports: nodes knows which nodes
-// exist, plan what must be requested, rounds which complete passes have ended, and waiters which callers wait for one.
+// It passes on what the server reports and leaves decisions to its helpers: nodes knows which nodes exist, plan what
+// must be requested, rounds which complete passes have ended, and waiters which callers wait for one.
 // nodes compares czxids (difference), so a node that was deleted and created again between two reads is reported as
 // both. The fields are guarded by Cache.mu.
 type engine struct {
