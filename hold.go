@@ -168,7 +168,7 @@ func (h *Hold) Check(ctx context.Context) error {
 // lost; an op that is malformed or has a different [Root], before sending any request; or the error of the op that
 // failed, with its path, in which case nothing was written either.
 //
-// Source: a version check on the contender as the first op of a ZooKeeper multi.
+// Source: a check of the contender, in any version, as the first op of a ZooKeeper multi.
 func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	if err := h.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFenced, err)
