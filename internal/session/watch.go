@@ -21,8 +21,8 @@ import (
 // sufficient.
 //
 // Watches are shared: a session has at most one for each path and kind, for any number of callers. It may therefore
-// also have fired for a change that the read already shows. A caller that stops waiting leaves the watch to the next
-// one. It is removed only when all its callers have called Unwatch.
+// also have fired for a change that the read already shows. A caller that stops waiting either calls Unwatch, or leaves
+// the watch on the server for the next one.
 type Watch struct {
 	fired   chan struct{}
 	deleted bool // why it fired; set before fired is closed
@@ -319,7 +319,8 @@ func (s *session) onEvent(e zk.Event) {
 }
 
 // Unwatch declares that the caller no longer waits for a watch, which may be nil. Once all callers have called it, the
-// watch is removed from the server. Not calling it is not a mistake: the watch then stays until it fires.
+// watch is removed from the server. If one does not call it, as a waiter in a queue does not, the watch stays until it
+// fires.
 func (s *Session) Unwatch(w *Watch) {
 	if w != nil && s.watches.drop(w) {
 		s.removeAt(w.key.path)
