@@ -1,8 +1,8 @@
 // Package liveness computes until when a session is proven to be alive: no server ends the session before ValidUntil on
 // this process's clock (contract C2 of docs/design.md, which lists the exceptions). It also decides what keeps the
 // proof fresh. It has no clock, no lock and no I/O. The session queries it under its own lock, and does what is due:
-// package lifetime keeps the proof fresh (heartbeat.go) or asks for one ahead of reads (freshen.go), and a grant waits
-// for one (session.Prove).
+// package lifetime records answers and ends the holds (loss.go), keeps the proof fresh (heartbeat.go) or asks for one
+// ahead of reads (freshen.go), and a grant waits for one (session.Prove).
 //
 // All times are readings of this process's monotonic clock. It may stand still while the machine is suspended, which no
 // proof covers.
