@@ -98,8 +98,8 @@ func (p *Proof) connected(sent, at time.Time, timeout, lag, margin time.Duration
 
 // beat is the interval between syncs: about an eleventh of the timeout. Each proves the latest contact that was
 // answered a lag before. A lag should therefore be a whole number of beats less a round trip: otherwise the contact is
-// nearly a beat older than it could be. The round trip may take an eleventh of the lag, and then the contact is one
-// beat older.
+// nearly a beat older than it could be. The beats leave an eleventh of the lag for the round trip; if it takes longer,
+// the contact is one beat older.
 func beat(least, lag time.Duration) time.Duration {
 	beats := max(1, (11*lag+least/2)/least)
 	return min(max(12*lag/(11*beats), least/12), least/8)
