@@ -165,8 +165,8 @@
 // # Cost
 //
 // A client has four goroutines, and one more for each node of a hold. Opening and closing a session takes about 32 KB
-// of memory. The client sends a ping T/3 after it sent the latest ping, sync or write that has been answered, where T
-// is the session timeout, and while there is a hold it also sends a sync about every T/11. After a reconnect, a client
+// of memory. The client sends a ping T/3 after sending the latest ping, sync or write that was answered, where T is the
+// session timeout, and while there is a hold it also sends a sync about every T/11. After a reconnect, a client
 // with a hold sends a transaction that has no effect, and so may one with waiters. Its waiters list their queue again,
 // once for all callers of an object, and each sets its watch again with a read. Because watches are shared, a session
 // has at most one for each path and kind.

@@ -9,7 +9,7 @@
 //     servers accepted the connection and did not answer (Ensemble.attemptLimit).
 //   - A pause between rounds: 50 ms, which grows up to the lesser of T/6 and 5 s, and half of that while there are
 //     holds; none after a connection that lasted a second (Pacer).
-//   - A ping: T/3 after the latest ping, sync or write was sent that has been answered (link).
+//   - A ping: T/3 after sending the latest ping, sync or write that was answered (link).
 //   - The end of a silent connection: 2T/3 after the last reply, event or part of a long reply (link).
 //   - The end of a connection on which a request is unanswered and only events arrive: T/2 after the request was sent,
 //     or 2T/3 after the last reply or the last event before the request, whichever is later (link).
