@@ -101,9 +101,9 @@
 //     resumes the session in time, nothing else happens. With the option WithLossOnSuspend of mutex, rwlock, semaphore
 //     and election, holds end immediately instead.
 //   - If the deadline passes, all of the session's holds end with a [*LostError], whereas waiters keep their places for
-//     as long as the session lives. An answer that was read before the deadline extends the holds even if it is
-//     processed only afterwards, except those that have ended in between: a query after the deadline ends the hold and
-//     the others on its contender, and the session's timer ends all holds. An answer read later extends none.
+//     as long as the session lives. An answer extends the holds only if it was read before the deadline, and only those
+//     that have not ended by the time it is processed: after the deadline, a query ends the hold and the others on its
+//     contender, and the session's timer ends all holds.
 //   - When the session ends, so do its holds. Its waiters rejoin the queue at the back in the next session.
 //   - If a contender is deleted by hand, its holder loses the hold. A waiter rejoins the queue at the back: immediately
 //     if it is next in line, but for a writer behind a writer and a queue shared with kazoo, and otherwise at the
