@@ -54,9 +54,10 @@
 // # Cost
 //
 // Each lease is a node that its holder watches, and a client has room for about 19,000 of them; see
-// [conn.WithMaxRequestSize]. A waiter has one more node. The first waiter watches the list of leases, while each of the
-// others watches the node just ahead of it. An uncontended Acquire takes two round trips, or three with a limit node.
-// All leases of a hold are created in one transaction, and deleted in another.
+// [conn.WithMaxRequestSize]. A waiter has one node, and the first waiter also has its leases. The first watches the
+// list of leases, the limit node and its own node, while each of the others watches the node just ahead of it. An
+// uncontended Acquire takes two round trips, or three with a limit node. All leases of a hold are created in one
+// transaction, and deleted in another.
 //
 // # Compatibility
 //
