@@ -230,7 +230,7 @@ func (m *Semaphore) acquire(
 	}
 	defer door.leaveUnlessGranted() // even if the limit panics
 	door.tooMany = want.tooMany
-	out, err := m.passDoor(door, waits)
+	out, err := m.awaitDoor(door, waits)
 	if err == nil {
 		err = m.refuseOtherLayout(out)
 	}
@@ -282,10 +282,10 @@ func (m *Semaphore) acquire(
 	return h, nil
 }
 
-// passDoor waits until the caller is first at the door. It returns a listing of the leases that was read after that.
+// awaitDoor waits until the caller is first at the door. It returns a listing of the leases that was read after that.
 //
 // Errors: those of takeTurn.
-func (m *Semaphore) passDoor(door *Waiter, waits bool) (*listing, error) {
+func (m *Semaphore) awaitDoor(door *Waiter, waits bool) (*listing, error) {
 	l, err := door.takeTurn(First, waits)
 	if err != nil {
 		return nil, err
