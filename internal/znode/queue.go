@@ -2,10 +2,10 @@
 // ephemeral sequential node under the parent of its queue, and the order of the sequence numbers is the order of the
 // queue (while the counter of the parent lasts: see checkSequence). Each waiter watches the contender that its Rule
 // names, and its own node if it may be granted without a list. When that contender has left, it is immediately the
-// waiter's turn if the event (armed.go) or the release (place.go) suffices to know so; otherwise the waiter lists the
-// queue again. A caller that joins needs no list if it follows a sibling that was first and is gone (shortcut.go).
-// Siblings are contenders of one Queue in one session; those of another Queue on the same path are like those of other
-// clients. Every grant then passes hold.FromTurn, which requires a proof of the session.
+// waiter's turn if the event (armed.go) or the release (place.go) is proof enough; otherwise the waiter lists the queue
+// again. A caller that joins needs no list if it follows a sibling that was first and is gone (shortcut.go). Siblings
+// are contenders of one Queue in one session; those of another Queue on the same path are like those of other clients.
+// Every grant then passes hold.FromTurn, which requires a proof of the session.
 //
 // A mutex, a read-write lock and an election are one queue each. A semaphore is two: the leases, and the door, a lock
 // that admits one client at a time to them.
@@ -147,7 +147,7 @@ func (q *Queue) sharedIn(s *session.Session) *sharedQueue {
 	switch {
 	case q.newest != nil && q.newest.session.ID() == s.ID():
 		return q.newest
-	case s.Err() != nil: // a late caller must not separate those of the next session
+	case s.Err() != nil: // if a late caller replaced newest, it would separate the callers of the next session
 		return newShared(q, s)
 	}
 	q.newest = newShared(q, s)
