@@ -33,7 +33,7 @@ func (g *Grant) watch(first *session.Watch) {
 
 // watchPath ends the grant when the server reports, by an event or an answer, that the node was deleted, even if there
 // is a new one of the same name. It reads the node after any other event, and periodically without one. A deletion
-// event needs no read, since it can only end a hold.
+// event is believed without a read: a false one would only end a hold.
 func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Watch) {
 	s := g.Node.Session
 	if changed != nil && !g.isDetached() {
