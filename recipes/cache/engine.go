@@ -247,7 +247,7 @@ func (e *engine) down() {
 	e.cache.tellReaders()
 }
 
-// changed handles an event.
+// changed makes the parts that an event affects stale. One that is being read is read again after that: see state.
 func (e *engine) changed(event session.News) {
 	n := e.nodes.find(event.Path)
 	if n == nil {
