@@ -491,7 +491,7 @@ func guarded(ctx context.Context, backings []*backing, ops []zkrecipes.Op) (resu
 		// If in doubt, it was the guard.
 		i := slices.IndexFunc(guards, func(guard zkrecipes.Op) bool { return guard.Path == failed.Path })
 		if i >= 0 && failed.Op == "multi: "+string(zkrecipes.KindCheck) {
-			if gone := guardians[i].Check(ctx); gone != nil {
+			if gone := guardians[i].hold.Check(ctx); gone != nil {
 				return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, gone)
 			}
 		}

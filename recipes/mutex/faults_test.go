@@ -282,6 +282,25 @@ func TestLock_NestedThroughSub_HasThePathsOfItsClient(t *testing.T) {
 	})
 }
 
+// The hold is released while a server that sheds load makes its transaction wait. The deletion is not a loss.
+func TestTxn_ReleasedBeforeItIsSentAgain(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		h := lock(t, newMutex(t, a))
+		refused := srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Fail(zktest.CodeThrottled))
+		done := make(chan error)
+		go func() {
+			_, err := h.Txn(t.Context(), zkrecipes.OpSet("/", nil, -1))
+			done <- err
+		}()
+		<-refused.Done()
+		require.NoError(t, h.Release(t.Context()))
+		err := <-done
+		require.ErrorIs(t, err, zkrecipes.ErrFenced)
+		require.ErrorIs(t, err, zkrecipes.ErrReleased)
+		require.NotErrorIs(t, err, zkrecipes.ErrLost)
+	})
+}
+
 func TestLock_NestedThroughSub_LossHasItsPath(t *testing.T) {
 	for _, how := range []string{"deleted", "check", "expired"} {
 		t.Run(how, func(t *testing.T) {
