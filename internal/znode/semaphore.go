@@ -206,7 +206,8 @@ func (m *Semaphore) granted(ctx context.Context, s *session.Session, before *lis
 	return n
 }
 
-// fits reports whether count more leases are within the limit when others have already been granted.
+// fits reports whether count more leases are within the limit when others have already been granted, and warns if these
+// alone exceed it.
 func (m *Semaphore) fits(others, count, limit int, changed *session.Watch) bool {
 	m.warn(others, limit, changed)
 	return others+count <= limit
