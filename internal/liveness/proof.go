@@ -251,8 +251,9 @@ type Terms struct {
 }
 
 // lag returns how much older an answered contact must be than a request that the leader serves for the contact to
-// count. Half a tick is enough for a follower to report the contact. A tick and a half covers a leader that was
-// replaced and does not notice for that long. With a timeout below six ticks, the lag is shorter, and such a leader is
+// count: a quarter of the timeout or, if the tick is known, a tick and a half if that is less, but at least half a
+// tick. Half a tick is enough for a follower to report the contact. A tick and a half covers a leader that was replaced
+// and does not notice for that long. With a timeout below six ticks, a quarter is less than that, and such a leader is
 // not covered: see package conn.
 //
 // Source: ZooKeeper's Leader.lead counts its followers once a tick. A leader that was frozen notices at the first count
