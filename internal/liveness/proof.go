@@ -165,11 +165,11 @@ func (p *Proof) Answered(sent, at time.Time, by Witness) {
 	}
 	// Contacts that are close together would only take memory: without them, the proven one is at most a 64th of the
 	// timeout older.
-	// What was sent a whole timeout ago proves nothing about now, and an idle session must not collect it forever.
 	n := len(p.unproven)
 	if n > 0 && sent.Sub(p.unproven[n-1].sent) < p.timeout/64 {
 		return
 	}
+	// What was sent a whole timeout ago proves nothing about now, and an idle session must not collect it forever.
 	old := 0
 	for old < n && at.Sub(p.unproven[old].sent) >= p.timeout {
 		old++
