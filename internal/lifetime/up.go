@@ -19,8 +19,8 @@ func (l *Lifetime) LeanOnEvent() {
 	l.leans.Store(true)
 }
 
-// connectionUp sends the barrier of LeanOnEvent, if one is due, ahead of everything else. Then it admits operations and
-// fires every watch, because the server does not report what happened while there was no connection.
+// connectionUp sends the barrier of LeanOnEvent, if one is due, ahead of everything else. Then it admits operations,
+// and the listener fires every watch (listener.Up in package session).
 func (l *Lifetime) connectionUp() {
 	l.mu.Lock()
 	if c := l.connection; l.leans.Load() && l.lost == nil {
