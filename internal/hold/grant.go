@@ -89,7 +89,7 @@ func (t *Turn) mayBeGone() bool {
 	return t.NextConnection.HasFired()
 }
 
-// isUnwatched reports whether the grant requires the node to exist, but no event would report its deletion from now on.
+// isUnwatched reports whether the deletion of the node would matter but go unnoticed, because nothing watches the node.
 func (t *Turn) isUnwatched() bool { return t.Watch == nil && t.NextConnection != nil }
 
 // confirm checks that the node still exists, and watches it. The answer is as recent as the leader's state when confirm
