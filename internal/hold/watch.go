@@ -13,9 +13,8 @@ import (
 )
 
 // readAfter is how long a grant relies on the waiter's watch before it reads the node itself. A server withholds the
-// event from a client that has lost permission to read the node; the answer to this read reports the deletion instead.
-// Most critical sections under contention are shorter and cost no read, and 50 ms is short compared with a session
-// timeout.
+// event from a client that has lost permission to read the node, but answers a read of a node that is gone. Most
+// critical sections under contention are shorter and cost no read, and 50 ms is short compared with a session timeout.
 //
 // Source: since 3.8.4 and 3.9.2 (CVE-2024-23944).
 const readAfter = 50 * time.Millisecond
