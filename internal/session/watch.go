@@ -153,8 +153,8 @@ func (w *watches) share(key watchKey) *sharedWatch {
 // unshare ends a read with the watch a, which set it if ok is true. It returns what the reader has of it, or nil, and
 // reports whether to remove the watch from the server. Even if the watch has fired here meanwhile, the server may have
 // set it, for a read that waited for the connection or that it served after a change or a removal. The reader then gets
-// a watch of its own, which has fired, and whose drop removes the one on the server. It does not get a itself: it may
-// have that from an earlier read as well, and would drop it for that one.
+// a watch of its own, which has fired, and whose drop removes the one on the server. If it got the shared watch, which
+// it may have from an earlier read as well, a drop for that read would remove the new one.
 func (w *watches) unshare(a *sharedWatch, ok bool) (mine *Watch, remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
