@@ -1,11 +1,12 @@
 // Package znode implements queues of contenders: which of them is granted, and how the others wait. A contender is an
 // ephemeral sequential node under the parent of its queue, and the order of the sequence numbers is the order of the
 // queue (while the counter of the parent lasts: see checkSequence). Each waiter watches the contender that its Rule
-// names, and its own node if it may be granted without a list. When that contender has left, it is immediately the
-// waiter's turn if the event (armed.go) or the release (place.go) is proof enough; otherwise the waiter lists the queue
-// again. A caller that joins needs no list if it follows a sibling that was first and is gone (shortcut.go). Siblings
-// are contenders of one Queue in one session; those of another Queue on the same path are like those of other clients.
-// Every grant then passes hold.FromTurn, which requires a proof of the session.
+// names (an eager one first the contender ahead of that), and its own node if it may be granted without a list. When
+// the contender that it watches has left, it is immediately the waiter's turn if the event (armed.go) or the release
+// (place.go) is proof enough; otherwise the waiter lists the queue again. A caller that joins needs no list if it
+// follows a sibling that was first and is gone (shortcut.go). Siblings are contenders of one Queue in one session;
+// those of another Queue on the same path are like those of other clients. Every grant then passes hold.FromTurn, which
+// requires a proof of the session.
 //
 // A mutex, a read-write lock and an election are one queue each. A semaphore is two: the leases, and the door, a lock
 // that admits one client at a time to them.
