@@ -247,7 +247,8 @@ func (e *engine) down() {
 	e.cache.tellReaders()
 }
 
-// changed makes the parts that an event affects stale. One that is being read is read again after that: see state.
+// changed makes the parts that an event affects stale. If one is being read, it is read again after the answer: see
+// state.
 func (e *engine) changed(event session.News) {
 	n := e.nodes.find(event.Path)
 	if n == nil {
