@@ -38,7 +38,7 @@ type engine struct {
 	asOf        instant   // see View; rounds, events and Cache.view advance it
 
 	inflight int
-	large    int  // bytes of recent large answers
+	large    int  // bytes of the largest recent answer
 	mustRest bool // a pause, see restTime
 	present  bool // the latest probe found the root
 }
