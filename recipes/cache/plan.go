@@ -103,8 +103,7 @@ func (pl *plan) markUnwatched(p part, since int64, in parity) {
 	pl.enter(p, unwatched, in)
 }
 
-// rewind moves the transaction since which the parts are unwatched back to an earlier one. If there are no such parts,
-// it sets it.
+// rewind moves pl.since back to an earlier transaction. If no part is unwatched, it sets pl.since, even to a later one.
 func (pl *plan) rewind(since int64) {
 	if len(pl.unwatchedParts) == 0 || since < pl.since {
 		pl.since = since
