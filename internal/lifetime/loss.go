@@ -66,8 +66,8 @@ func (l *Lifetime) endIfDue(now time.Time) {
 }
 
 // answered records an answer as proof. If the proof had run out by the time the whole frame was read, the holds end
-// first: one that is used in between must not see the later deadline. Otherwise the answer extends those that neither
-// the heartbeat nor a query has ended meanwhile.
+// first, so that one that is used in between does not see the later deadline. Otherwise the answer extends those that
+// neither the heartbeat nor a query has ended meanwhile.
 func (l *Lifetime) answered(sent, read time.Time, by liveness.Witness) {
 	l.endIfDue(read)
 	l.mu.Lock()
