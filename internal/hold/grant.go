@@ -160,7 +160,7 @@ func (g *Grant) proveAndRegister(ctx context.Context, turn *Turn) error {
 	s, lossOnSuspend := g.Node.Session, turn.Config.LossOnSuspend
 	for {
 		err, waited := s.Err(), !s.EnoughForGrant()
-		// Prove reads the clock again, so a call that is not needed might wait, with waited still false.
+		// Not without the condition: Prove reads the clock again, and might then wait although waited is false.
 		if err == nil && waited {
 			err = s.Prove(ctx)
 		}
