@@ -17,9 +17,9 @@ import (
 // and sends requests, so an answer is never older than an event that was handled before it.
 //
 // It passes on what the server reports and leaves decisions to its helpers: nodes knows which nodes exist, plan what
-// must be requested, rounds which complete passes have ended, and waiters which callers wait for one.
-// nodes compares czxids (difference), so a node that was deleted and created again between two reads is reported as
-// both. The fields are guarded by Cache.mu.
+// must be requested, rounds which complete passes have ended, and waiters which callers wait for one. Readers compare
+// czxids (nodes.difference), so a node that was deleted and created again between two reads is reported as both. The
+// fields are guarded by Cache.mu.
 type engine struct {
 	cache   *Cache
 	nodes   nodes
