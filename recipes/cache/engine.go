@@ -32,7 +32,7 @@ type engine struct {
 	feed        *session.Feed // of the current session
 	connected   bool
 	epoch       int       // counts connections
-	zxid        int64     // the latest that an answer has reported; events do not count; lower answers are dropped, see noteZxid
+	zxid        int64     // the latest that an answer has reported; see noteZxid
 	behind      bool      // the server has not caught up to zxid, and requests must follow a sync
 	lastContact time.Time // when the latest request that was answered and handled had been sent
 	asOf        instant   // see View; rounds, events and Cache.view advance it
