@@ -132,7 +132,7 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 		case err != nil:
 			c.end(err)
 			return true
-		case len(news) > 0 && ctx.Err() == nil: // news may never cease, but neither Close nor a recheck waits for that
+		case len(news) > 0 && ctx.Err() == nil: // news may never cease, and Close and a recheck must not wait until it does
 			select {
 			case <-recheck.C:
 				c.recheck()
