@@ -164,8 +164,8 @@ func (t *nodes) forgive(p part) {
 	}
 }
 
-// listed records the names of a node's children. If the node has been recreated since its data was read, the event of
-// its deletion came before this list, or follows it on a new connection, and the data is read again.
+// listed records the names of a node's children. If the node was recreated after its data was read, its deletion is
+// reported before this list or, on a new connection, after it, and the data is read again.
 func (t *nodes) listed(n *node, names []string, stat *zk.Stat) {
 	t.forgive(part{n, list})
 	details := n.details()
