@@ -48,7 +48,7 @@ func (l *Lifetime) Freshen() {
 	}
 }
 
-// ResumptionUnproven is that of the proof: a write proves the resumption immediately, a sync only a lag later.
+// ResumptionUnproven is that of the proof.
 func (l *Lifetime) ResumptionUnproven() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

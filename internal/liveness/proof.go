@@ -194,7 +194,8 @@ func (p *Proof) confirm(servedSent time.Time) {
 func (p *Proof) ripe() time.Time { return p.unproven[0].answered.Add(p.lag) }
 
 // ResumptionUnproven reports whether the latest connect answer is not proven yet. A write that is applied proves it
-// immediately, a sync one lag later.
+// immediately, a sync one lag later. Lifetime.sendSync therefore sends a barrier for a hold, Session.askLeader for a
+// grant, and Lifetime.Freshen for a waiter that an event has woken.
 func (p *Proof) ResumptionUnproven() bool { return p.resumeAnsweredSent.After(p.provenSent) }
 
 // ValidUntil returns the time up to which the session is proven; zero before the first connect answer.
