@@ -263,7 +263,7 @@ const nameAfter = 50 * time.Millisecond
 // long that an event may have been lost.
 //
 // The session is not kept proven while waiting: only a hold needs that, and thousands may wait. After an event, a sync
-// or barrier is sent ahead of the reads if the proof needs one, so that it is there when they are answered.
+// or barrier is sent ahead of the reads if the proof needs one, so the session is proven by the time they are answered.
 func (w *Waiter) pause(ctx context.Context, changes ...<-chan struct{}) (recheck bool, err error) {
 	w.endRetention()
 	defer func() {
