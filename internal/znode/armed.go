@@ -50,8 +50,8 @@ import (
 //      back, the contender two ahead may have given up while others ahead of it remain, which only the list shows.
 //  11. The list and the read of the predecessor are in flight together, and only the list decides whether that is the
 //      contender to wait for. The order in which the server answers them does not matter: a deleted name does not recur
-//      (3). For the same reason, a waiter behind a sibling reads that one concurrently with its
-//      first list (Waiter.lookBesideList).
+//      (3). For the same reason, a waiter behind a sibling reads that one concurrently with its first list
+//      (Waiter.lookBesideList).
 //  12. The waiter's own node is read again along with the predecessor, as for every armed waiter, so both watches are
 //      set by requests sent together, and it does no harm if a server has lost the first watch on it. Until then, the
 //      first watch shows whether a new connection has come up (6).
