@@ -106,7 +106,7 @@
 //     contender, and the session's timer ends all holds.
 //   - When the session ends, so do its holds. Its waiters rejoin the queue at the back in the next session.
 //   - If a contender is deleted by hand, its holder loses the hold. A waiter rejoins the queue at the back: immediately
-//     if it is next in line, but for a writer behind a writer and a queue shared with kazoo, and otherwise at the
+//     if it is next in line, unless it is a writer behind a writer or shares the queue with kazoo, and otherwise at the
 //     latest when the contender that it waits for leaves. If somebody deletes each of its contenders, it pauses from
 //     the sixth on, for up to about a second.
 //   - Closing the client ends all its holds and waiters. Its nodes are gone when Close returns, provided that a server
