@@ -14,10 +14,11 @@ import (
 // client is closed, or, if the recipe was created with WithLossOnSuspend, the connection is lost, whichever comes
 // first. A Hold is safe for concurrent use.
 //
-// If [Hold.Err] returns nil, the servers had granted no other contender at the moment Err read the clock, unless
-// somebody deleted the contender by hand and this client has not heard of it yet. No hold can guarantee that this is
-// still true a moment later, because the process may be paused between the check and a write. To guard against that,
-// use [Hold.Txn] for writes to ZooKeeper, and [Hold.Token] to let any other resource reject a stale holder.
+// If [Hold.Err] returns nil, the servers had granted no contender that the hold excludes at the moment Err read the
+// clock, unless somebody deleted the contender by hand and this client has not heard of it yet. No hold can guarantee
+// that this is still true a moment later, because the process may be paused between the check and a write. To guard
+// against that, use [Hold.Txn] for writes to ZooKeeper, and [Hold.Token] to let any other resource reject a stale
+// holder.
 //
 // To test code that takes a Hold, create one without a server with package zktest/fakehold.
 type Hold struct {
