@@ -46,8 +46,8 @@ func (l *Lifetime) OnLoss(onSuspend bool, f func(*zkrecipes.LostError) (afterwar
 }
 
 // collectIfDue collects all callbacks if the proof has run out by now. The heartbeat calls it, and so does every answer
-// before it counts. A hold that is used does not wait for that: it checks the clock (Hold.endIfDue). The caller holds
-// mu.
+// before it counts. A hold that is queried, itself or through its context, does not wait for that: it checks the clock
+// (Hold.endIfDue). The caller holds mu.
 func (l *Lifetime) collectIfDue(now time.Time) lossNotices {
 	until := l.upkeep.ValidUntil()
 	if len(l.callbacks) == 0 || now.Before(until) {
