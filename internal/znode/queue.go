@@ -56,7 +56,7 @@ type Entry struct {
 	Kind string // one of the queue's kinds
 	Rule Rule
 	As   string // the name of the recipe in traces
-	From string // if not empty, a caller inside a hold of this kind takes the place of that contender; see downgrade
+	From string // if not empty, a caller inside a hold of this kind takes its place, whatever Rule says; see downgrade
 	// Joined, if not nil, is called for each contender that [Queue.Acquire] creates for the caller, with its path and a
 	// function that makes the caller leave the queue, unless it is granted first, and join it again at the tail. The
 	// function returns false, and has no effect, if the caller no longer waits with that contender. While the hold is
