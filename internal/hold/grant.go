@@ -160,7 +160,7 @@ func (g *Grant) proveAndRegister(ctx context.Context, turn *Turn) error {
 	s, lossOnSuspend := g.Node.Session, turn.Config.LossOnSuspend
 	for {
 		err, waited := s.Err(), !s.EnoughForGrant()
-		// Not without the condition: Prove reads the clock again, and might then wait although waited is false.
+		// Prove reads the clock again: called always, it could wait although waited is false.
 		if err == nil && waited {
 			err = s.Prove(ctx)
 		}
