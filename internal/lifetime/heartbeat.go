@@ -119,10 +119,10 @@ func (l *Lifetime) sendSync(ctx context.Context) {
 }
 
 // wantsResumptionProof reports whether a barrier must prove that the connection resumed the session: there is a hold,
-// the resumption is not proven yet, and sendSync has sent no barrier on this connection that was not refused. The
-// caller holds mu.
+// the resumption is not proven yet, the connection is up, and sendSync has sent no barrier on it that was not refused.
+// The caller holds mu.
 func (l *Lifetime) wantsResumptionProof() bool {
-	return len(l.callbacks) > 0 && l.upkeep.ResumptionUnproven() && l.provingOn != l.connection
+	return len(l.callbacks) > 0 && l.upkeep.ResumptionUnproven() && l.isUp() && l.provingOn != l.connection
 }
 
 // barrierRefused makes another barrier due on the connection.

@@ -1,6 +1,9 @@
 package lifetime
 
 import (
+	"log/slog"
+	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,4 +68,36 @@ func TestOnLoss_ProofRunsOut_IsTold(t *testing.T) {
 			require.ErrorIs(t, told[0], errCut, "what was in the way")
 		})
 	}
+}
+
+// onWrite is called when something is logged.
+type onWrite func()
+
+func (f onWrite) Write(text []byte) (int, error) {
+	f()
+	return len(text), nil
+}
+
+// A connection is lost before a sync is sent, and the next one comes up before the sync has failed. The barrier that
+// goes out with the sync is then still due.
+func TestSendSync_WhileConnecting_BarrierStaysDue(t *testing.T) {
+	t.Parallel()
+	l, _ := lapsed()
+	now := time.Now()
+	l.upkeep.Connected(now, now, time.Hour) // resumes the session
+	l.callbacks[&lossCallback{}] = struct{}{}
+	raw, peer := net.Pipe()
+	t.Cleanup(func() { _ = peer.Close() })
+	l.connection = connectionOf(t, l, raw)
+	var due bool
+	comeUp := sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		close(l.up)
+		due = l.wantsResumptionProof()
+	})
+	failed := slog.NewTextHandler(onWrite(comeUp), &slog.HandlerOptions{Level: slog.LevelDebug})
+	l.opts.Log = slog.New(failed)
+	l.sendSync(t.Context())
+	require.True(t, due)
 }
