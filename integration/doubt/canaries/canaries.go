@@ -69,7 +69,7 @@ var canaries = []canary{
 		"return time.Now().Before(g.Node.Session.ValidUntil().Add(time.Hour))",
 	}}},
 	{"grant: every op that fails on the contender counts as a loss", queueTests, []edit{{
-		"internal/hold", "guarded", "if gone := guardians[i].Check(ctx); gone != nil {",
+		"internal/hold", "guarded", "if gone := guardians[i].hold.Check(ctx); gone != nil {",
 		"if gone := guardians[i].loseDeleted(); gone != nil {",
 	}, {
 		"internal/hold", "guarded", `if i >= 0 && failed.Op == "multi: "+string(zkrecipes.KindCheck) {`, "if i >= 0 {",
