@@ -32,7 +32,7 @@ func server() (srv *zktest.Server, connect string, closeServer func()) {
 func ExampleDial() {
 	_, connect, closeServer := server()
 	defer closeServer()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
 	client, err := conn.Dial(ctx, connect, conn.WithSessionTimeout(10*time.Second))
@@ -69,7 +69,7 @@ func ExampleNew() {
 	fmt.Println(client.Status().State)
 
 	srv.Accept(zktest.Everyone)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	fmt.Println(client.Ready(ctx), client.Status().State)
 	// Output:
@@ -80,7 +80,7 @@ func ExampleNew() {
 func ExampleClient_States() {
 	srv, connect, closeServer := server()
 	defer closeServer()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	client, err := conn.Dial(ctx, connect)
 	if err != nil {
@@ -109,7 +109,7 @@ func ExampleClient_States() {
 func ExampleClient_Watch() {
 	_, connect, closeServer := server()
 	defer closeServer()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	client, err := conn.Dial(ctx, connect)
 	if err != nil {
@@ -123,8 +123,8 @@ func ExampleClient_Watch() {
 		case err != nil: // the final value
 			fmt.Println(err)
 			return
-		case !limit.Current:
-			fmt.Println("may have changed since", limit.AsOf)
+		case !limit.Current: // it may have changed since limit.AsOf; a current view follows
+			continue
 		case !limit.Exists:
 			fmt.Println("none yet")
 			if err := client.CreateAll(ctx, "/app/limit", []byte("10")); err != nil {
@@ -144,7 +144,7 @@ func ExampleClient_Watch() {
 func ExampleClient_DeleteAll() {
 	_, connect, closeServer := server()
 	defer closeServer()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	client, err := conn.Dial(ctx, connect)
 	if err != nil {
@@ -173,7 +173,7 @@ func ExampleClient_DeleteAll() {
 func ExampleClient_CreateProtected() {
 	_, connect, closeServer := server()
 	defer closeServer()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	client, err := conn.Dial(ctx, connect)
 	if err != nil {
@@ -197,7 +197,7 @@ func ExampleClient_CreateProtected() {
 func ExampleWithACLFunc() {
 	_, connect, closeServer := server()
 	defer closeServer()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
 	operators, billing := zk.DigestACL(zk.PermAll, "ops", "secret"), zk.DigestACL(zk.PermAll, "billing", "other")
@@ -235,7 +235,7 @@ func ExampleClient_CreateTTL() {
 		return
 	}
 	defer server.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	client, err := conn.Dial(ctx, server.Addr())
 	if err != nil {
@@ -261,7 +261,7 @@ func ExampleClient_CreateTTL() {
 func ExampleWithMaxInFlight() {
 	_, connect, closeServer := server()
 	defer closeServer()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	client, err := conn.Dial(ctx, connect, conn.WithMaxInFlight(10))
 	if err != nil {
@@ -289,7 +289,7 @@ func ExampleWithMaxInFlight() {
 func ExampleClient_SetACL() {
 	_, connect, closeServer := server()
 	defer closeServer()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	client, err := conn.Dial(ctx, connect, conn.WithAuth("digest", "team:secret"))
 	if err != nil {
@@ -315,7 +315,7 @@ func ExampleClient_SetACL() {
 func ExampleClient_Sub() {
 	srv, connect, closeServer := server()
 	defer closeServer()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	client, err := conn.Dial(ctx, connect)
 	if err != nil {
@@ -344,7 +344,7 @@ func ExampleClient_Sub() {
 // The connection is encrypted, with credentials and below the application's chroot. Only the application's own user can
 // access what it creates.
 func ExampleDial_secured() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	authority, err := os.ReadFile("/etc/app/zookeeper-ca.pem")
 	if err != nil {
@@ -368,7 +368,7 @@ func ExampleDial_secured() {
 
 // The ensemble accepts only authenticated clients, and only this client's identity can access what it creates.
 func ExampleWithSASL() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	who, err := sasl.Digest("worker", os.Getenv("ZOOKEEPER_PASSWORD"))
 	if err != nil {
@@ -388,7 +388,7 @@ func ExampleWithSASL() {
 
 // The client uses short-lived certificates, in files that another program replaces.
 func ExampleWithTLSFunc() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	client, err := conn.Dial(ctx, "zk1:2281,zk2:2281,zk3:2281/prod", conn.WithTLSFunc(func() (*tls.Config, error) {
 		authority, err := os.ReadFile("/run/certs/ca.pem")

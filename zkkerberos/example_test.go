@@ -13,7 +13,7 @@ import (
 
 // A client of an ensemble with Kerberos. Only its principal can access what it creates.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	who, err := zkkerberos.Keytab("/etc/worker/worker.keytab", "worker@EXAMPLE.COM")
 	if err != nil {

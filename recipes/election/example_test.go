@@ -74,6 +74,8 @@ func ExampleElection_Watch() {
 		case err != nil: // always the last value
 			fmt.Println(err)
 			return
+		case !now.Current: // the leader may have changed since now.AsOf; a current view follows
+			continue
 		case now.Exists:
 			fmt.Println(now.Leader.Name, "leads")
 			err = term.Release(ctx)

@@ -164,22 +164,25 @@ func ExampleValue_Watch() {
 		return
 	}
 	for view, err := range v.Watch(ctx) {
-		if err != nil {
+		switch {
+		case err != nil: // always the final value
 			fmt.Println(err)
 			return
+		case !view.Current: // the value may have changed since view.AsOf; a current view follows
+			continue
+		case view.Version.Exists():
+			fmt.Printf("%q\n", view.Value)
+			return
 		}
-		fmt.Printf("%q, current: %v\n", view.Value, view.Current)
-		if view.Version.Exists() {
-			break
-		}
+		fmt.Printf("none, so %q\n", view.Value)
 		if _, err := v.Set(ctx, "blue"); err != nil { // as another process would
 			fmt.Println(err)
 			return
 		}
 	}
 	// Output:
-	// "", current: true
-	// "blue", current: true
+	// none, so ""
+	// "blue"
 }
 
 // A list of a thousand hosts takes a fraction of its size, and Curator's decompressed() can read it too.

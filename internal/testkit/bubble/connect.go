@@ -2,6 +2,7 @@ package bubble
 
 import (
 	"context"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -13,7 +14,8 @@ func Connect(ctx context.Context) (client *conn.Client, done func()) {
 	if err != nil {
 		panic(err)
 	}
-	client, err = conn.Dial(ctx, server.Addr(), conn.WithDialer(server.Dial), conn.WithIdentity("worker-1"), Silent)
+	client, err = conn.Dial(ctx, server.Addr(), conn.WithDialer(server.Dial), conn.WithIdentity("worker-1"),
+		conn.WithSessionTimeout(40*time.Second), Silent) // longer than a busy machine stalls
 	if err != nil {
 		panic(err)
 	}
