@@ -51,11 +51,14 @@ func realEnsemble(t *testing.T) (ensemble, zktest.Release) {
 func keepAwake(t *testing.T, addr string) {
 	t.Helper()
 	r := newRun(addr)
-	said, err := r.connect(Op{Code: stepConnect, Session: own, Timeout: 1_200_000})
-	s := r.slots[0]
-	if err != nil || s == nil {
-		t.Fatalf("the server does not take the session that keeps it awake: %s %v", said, err)
+	// Until the server has joined the others, it closes the connection.
+	for deadline := time.Now().Add(time.Minute); r.slots[0] == nil; time.Sleep(20 * time.Millisecond) {
+		said, err := r.connect(Op{Code: stepConnect, Session: own, Timeout: 1_200_000})
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("the server does not take the session that keeps it awake: %s %v", said, err)
+		}
 	}
+	s := r.slots[0]
 	if err := s.SetReadDeadline(time.Time{}); err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,6 @@ func (s *stage) settle(t *testing.T) (holder, next *candidate) {
 			s.disturbed++
 			return true
 		})
-		require.LessOrEqual(t, s.disturbed, 10+s.Rounds, "the machine is too busy for this test")
 		for _, c := range s.queue {
 			if _, stands := c.told("waiting", "acquired"); !stands && (!s.shards || c == s.queue[0]) {
 				return false // a member without a shard logs nothing
@@ -222,7 +221,7 @@ var patience = sync.OnceValue(func() time.Duration {
 	if d, err := time.ParseDuration(os.Getenv("ZKRECIPES_TEST_PATIENCE")); err == nil {
 		return d
 	}
-	return 30 * time.Second
+	return 2 * time.Minute
 })
 
 // eventually waits until a condition is true.
