@@ -31,7 +31,8 @@ func (c *Client) DeleteAll(ctx context.Context, path string, keepTop bool) error
 	if !keepTop {
 		return c.clear(ctx, []string{path})
 	}
-	if err := c.Sync(ctx, path); err != nil { // a delete goes to the leader, but a lagging server answers a list
+	// A delete needs a quorum, but a lagging server, or one with a leader that was replaced, answers a list.
+	if err := c.InSession(ctx, op, path, func(s *session.Session) error { return s.Barrier(ctx) }); err != nil {
 		return err
 	}
 	for again := false; ; again = true {

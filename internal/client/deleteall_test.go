@@ -74,6 +74,16 @@ func TestDeleteAll_ServerLags(t *testing.T) {
 	}
 }
 
+// A leader that was replaced answers a sync, and may not know the nodes. If the top was kept, they stayed.
+func TestDeleteAll_TopKept_AsksAQuorum(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Grow(t, srv, "/a")
+		c := trial.Dial(t, srv)
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.DelayUntil(t.Context().Done()))
+		require.ErrorIs(t, c.DeleteAll(trial.Within(t, time.Second), "/a", conn.WithKeepTop()), trial.ErrTooLong)
+	})
+}
+
 // TestDeleteAll_RequestsInFlight: never more than documented, and as many as that.
 func TestDeleteAll_RequestsInFlight(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
