@@ -72,8 +72,11 @@ func (h *hosts) draw() {
 
 // drawAmong draws a server among the names. The caller holds mu.
 func (h *hosts) drawAmong(names []string) {
-	if all := h.shuffled(h.liked(names)); len(all) > 0 {
+	some := h.liked(names)
+	if all := h.shuffled(some); len(all) > 0 {
 		h.moveTo(all[0])
+	} else if len(some) > 0 { // they may have addresses by the next round
+		h.moveTo(lifetime.Server{Name: some[rand.N(len(some))]})
 	}
 }
 

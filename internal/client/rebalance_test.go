@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -124,6 +125,27 @@ func TestTakeMembers_PreferredServerIsNotResolvedYet_TheClientMoves(t *testing.T
 	c.takeMembers(nil)
 	require.Equal(t, "b:1", c.hosts.target.Name)
 	require.Len(t, c.hosts.moves, 1)
+}
+
+// The name of the server that the client prefers does not resolve when the client connects to another one. It may by
+// the time the client moves, but the client stayed where it was until its connection was lost.
+func TestGave_PreferredServerIsNotResolvedYet_TheClientMoves(t *testing.T) {
+	t.Parallel()
+	h := newHosts(&Config{
+		Servers: []string{"a:1", "b:1"},
+		Lookup: func(_ context.Context, host string) ([]string, error) {
+			if host == "b" {
+				return nil, errors.New("no such host")
+			}
+			return []string{host}, nil
+		},
+		Prefers: func(name string) bool { return name == "b:1" }, Rebalance: time.Minute,
+	})
+	h.lookUp(t.Context(), false)
+	h.tries(lifetime.Server{Name: "a:1", Address: "a:1"})
+	h.gave()
+	require.Equal(t, "b:1", h.target.Name)
+	require.Len(t, h.moves, 1)
 }
 
 // The client's server left the ensemble, and the client found no quiet moment to leave it. When the servers change
