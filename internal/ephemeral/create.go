@@ -187,8 +187,10 @@ func (c *creation) removeParents(ctx context.Context) {
 func (c *creation) abandon(err error) (*Node, error) {
 	left := *c
 	left.session.Go(func(ctx context.Context) {
+		release := left.session.Retain() // see Node.Remove
 		select {
 		case <-left.last.Done():
+			release()
 		case <-ctx.Done():
 			return
 		}

@@ -200,6 +200,27 @@ func TestCreate_DeletedAfterALostReply(t *testing.T) {
 	})
 }
 
+// TestCreate_CallerGone_RequestIgnored: the caller has given up, and the server never answers the create, or the
+// barrier of the search, but answers later requests. What was created is removed nevertheless, as are its parents.
+func TestCreate_CallerGone_RequestIgnored(t *testing.T) {
+	gone := func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session, ignored *zktest.Rule) {
+		_, err := p.Create(trial.Within(t, time.Second), s, member, nil)
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, ignored.Hits())
+	}
+	create := zktest.Match{Op: zktest.OpCreate, Path: "member-", Skip: 1} // the first finds no parent
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
+		gone(t, srv, p, s, srv.Intercept(create, zktest.Ignore()))
+		require.False(t, srv.Exists(path))
+	})
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
+		srv.Intercept(create, zktest.HoldReply(2*time.Second))
+		gone(t, srv, p, s, srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Ignore()))
+		require.Empty(t, srv.Children(path))
+	})
+}
+
 // TestCreate_FoundInTheirOrder: the first of several nodes is the first that was created, even if the reply was lost.
 func TestCreate_FoundInTheirOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {

@@ -19,6 +19,7 @@ import (
 // answers it may have been replaced by the one that has the create. There is one exception: a server may stall with the
 // create and resume the session later, when a search has already found nothing; see sweep.
 func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*Node, error) {
+	defer s.Retain()() // see Node.Remove; the caller may have given up
 	if err := s.Barrier(ctx); err != nil {
 		return nil, err
 	}
