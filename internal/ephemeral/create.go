@@ -190,10 +190,10 @@ func (c *creation) abandon(err error) (*Node, error) {
 		release := left.session.Retain() // see Node.Remove
 		select {
 		case <-left.last.Done():
-			release()
 		case <-ctx.Done():
-			return
+			return // the session has ended
 		}
+		release()
 		left.parent.sweep(ctx, left.session, left.guid)
 		left.removeParents(ctx)
 	})
