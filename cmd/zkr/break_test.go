@@ -6,12 +6,16 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -48,6 +52,25 @@ func TestBreak_WithoutSessions(t *testing.T) {
 	_, errs := ends(t, 0, srv.Addr(), "break", "--token", token, "--yes", "/q")
 	require.Contains(t, errs, `alive="unknown whether it is alive: the leader does not answer dump"`)
 	<-h.Done()
+}
+
+// A contender that left between the last look and the delete was reported as a failure of zkr, not as one that is gone.
+func TestBreak_LeavesMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		c := bubble.Dial(t, srv, "a")
+		m, err := mutex.New(c, "/q")
+		require.NoError(t, err)
+		h, err := m.Lock(t.Context())
+		require.NoError(t, err)
+		queue, err := (&survey.Reader{Client: c}).Path(t.Context(), "/q")
+		require.NoError(t, err)
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete},
+			zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete(h.Path())) }))
+		code, message := exit.Status(remove(t.Context(), c, queue.Holders[0]))
+		require.Equal(t, 1, code, message)
+		require.Contains(t, message, "has already left the queue: nothing was deleted")
+	})
 }
 
 func TestBreak_Foreign(t *testing.T) {
