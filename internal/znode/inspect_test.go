@@ -12,6 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
+	"github.com/zkrecipes/zkrecipes/layout"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -150,5 +151,20 @@ func TestTooLarge(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Zero(t, sent.Hits())
+	})
+}
+
+// A contender that the caller may not write kept those after it from being asked, however often the caller tried.
+func TestRevokeAt_OneIsForbidden(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		section(t, q)
+		paths := crowd(t, srv, 3)
+		srv.Intercept(zktest.Match{Op: zktest.OpSetData, Path: paths[0]}, zktest.Fail(zktest.CodeNoAuth))
+		require.ErrorIs(t, znode.RevokeAt(t.Context(), q.Client(), paths...), zk.ErrNoAuth)
+		for _, path := range paths[1:] {
+			n, _ := srv.Node(path)
+			require.Equal(t, layout.RevokeRequest, string(n.Data))
+		}
 	})
 }

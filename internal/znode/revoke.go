@@ -22,7 +22,8 @@ func (q *Queue) Revoke(ctx context.Context) error {
 }
 
 // RevokeAt asks the contenders at paths to release. It is not an error if one of them has left. A contender of kazoo
-// cannot be revoked, which is reported as an error after the others have been notified.
+// cannot be revoked, nor one that the client may not write, which is reported as an error after the others have been
+// notified.
 //
 // Source: Curator's Revoker.
 func RevokeAt(ctx context.Context, client *client.Client, paths ...string) error {
@@ -34,7 +35,9 @@ func RevokeAt(ctx context.Context, client *client.Client, paths ...string) error
 			continue
 		}
 		if _, err := client.Set(ctx, path, []byte(layout.RevokeRequest), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return err
+			if errs = append(errs, err); !errors.Is(err, zk.ErrNoAuth) { // the ACL is that of one contender
+				break
+			}
 		}
 	}
 	return errors.Join(errs...)
