@@ -25,7 +25,7 @@ type shownShards struct {
 	Group   any      `json:"group"`
 }
 
-// group is a group of shards as it was read.
+// group is a group of shards as it was read. Without a text, it could not be read.
 type group struct {
 	version uint64    // see survey.View
 	again   time.Time // when it may be read again, so that reading takes at most a twentieth of the time
@@ -38,27 +38,24 @@ type group struct {
 func (p *page) lookAtShards(ctx context.Context, view survey.View, queues map[string]*pageQueue) {
 	groups := make(map[string]group, len(view.Shards))
 	for path, version := range view.Shards {
-		g, known := p.groups[path]
-		if start := time.Now(); view.Current && (!known || g.version != version) && !start.Before(g.again) {
+		g := p.groups[path]
+		if start := time.Now(); view.Current && (g.text == "" || g.version != version) && !start.Before(g.again) {
 			shards, err := p.queues.Shards(ctx, path)
-			if err != nil {
-				continue
+			g = group{version: version, again: time.Now().Add(20 * time.Since(start)), shards: shards}
+			if err == nil {
+				text, _ := survey.JSON(shownShards{ // no field of it can fail
+					path, "shards", shards.Verdict, shards.Words,
+					[]string{},
+					[]string{},
+					shards.View,
+				})
+				g.text = string(text)
 			}
-			text, err := survey.JSON(shownShards{
-				path, "shards", shards.Verdict, shards.Words,
-				[]string{},
-				[]string{},
-				shards.View,
-			})
-			if err != nil {
-				continue // no field of it can fail
-			}
-			g = group{version, time.Now().Add(20 * time.Since(start)), shards, string(text)}
 		}
+		groups[path] = g
 		if g.text == "" {
 			continue
 		}
-		groups[path] = g
 		for _, q := range view.Queues {
 			if g.shards.StandsFor(q) {
 				queues[q.Path] = &pageQueue{"", q.Holders, queues[q.Path].granted}
