@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,18 +30,6 @@ type Live struct {
 	tree   *cache.Cache
 	root   string
 	ahead  atomic.Int64 // see FollowClock
-
-	mu     sync.Mutex
-	names  listing
-	mzxids map[string]int64
-	closed map[string]error   // nodes that the ACLs forbid to read, with the error of the servers
-	known  map[string]reading // of contenders, by path
-}
-
-// reading is the state of a node when it was read.
-type reading struct {
-	data []byte
-	stat zk.Stat
 }
 
 // Follow follows the subtree at root until the client is closed.
@@ -51,7 +38,7 @@ func Follow(client *conn.Client, root string) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Live{client: client, tree: tree, root: root, known: map[string]reading{}}, nil
+	return &Live{client: client, tree: tree, root: root}, nil
 }
 
 // Changed calls tell after each change, until ctx ends or the subtree can no longer be followed.
@@ -81,48 +68,20 @@ func (l *Live) FollowClock(ctx context.Context) {
 	}
 }
 
-// View returns the current queues, as far as the servers have reported them. If the connection is lost while it reads,
-// it returns an error at once.
+// View returns the current queues, as far as the servers have reported them.
 func (l *Live) View(ctx context.Context, stuck time.Duration) (View, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	ctx, cancel := context.WithCancel(ctx)
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer cancel()
 	entries, state := l.tree.Snapshot()
-	l.names, l.mzxids, l.closed = listing{}, make(map[string]int64, len(entries)), map[string]error{}
-	for _, e := range entries {
-		if errors.Is(e.Err, zk.ErrNoAuth) {
-			l.closed[e.Path] = e.Err
-		}
-		l.mzxids[e.Path] = e.Mzxid
+	m := memory{names: listing{}, entries: make(map[string]*cache.Entry, len(entries))}
+	for i := range entries {
+		e := &entries[i]
+		m.entries[e.Path] = e
 		if e.Path != l.root {
-			l.names[parent(e.Path)] = append(l.names[parent(e.Path)], base(e.Path))
-		}
-		if _, listed := l.names[e.Path]; !listed && !isContender(base(e.Path)) {
-			l.names[e.Path] = nil // exists, without children
+			m.names[parent(e.Path)] = append(m.names[parent(e.Path)], base(e.Path))
 		}
 	}
-	for path := range l.known {
-		if _, there := l.mzxids[path]; !there {
-			delete(l.known, path)
-		}
-	}
-	if state.Current {
-		watching.Go(func() {
-			for state := range l.client.States(ctx) {
-				if state != zkrecipes.Connected {
-					cancel()
-				}
-			}
-		})
-	}
-	reader := &Reader{
-		Client: &memory{l, &sync.Mutex{}, state.Current}, Stuck: stuck, SkipForbidden: true, Ahead: l.Ahead(),
-	}
+	reader := &Reader{Client: m, Stuck: stuck, SkipForbidden: true, Ahead: l.Ahead()}
 	queues, err := reader.Below(ctx, l.root)
-	return View{state.Freshness, queues, reader.Forbidden(), l.versions(reader.Shards())}, err
+	return View{state.Freshness, queues, reader.Forbidden(), m.versions(reader.Shards())}, err
 }
 
 // Ahead returns how far the servers' clock is ahead of the local one, see FollowClock.
@@ -136,15 +95,15 @@ type version struct {
 }
 
 // versions returns a number for each path, derived from the nodes at and below it.
-func (l *Live) versions(paths []string) map[string]uint64 {
+func (m memory) versions(paths []string) map[string]uint64 {
 	all := make(map[string]uint64, len(paths))
 	for _, path := range paths {
 		all[path] = 0
 	}
-	for node, mzxid := range l.mzxids {
+	for node, e := range m.entries {
 		for path := node; len(all) > 0; path = parent(path) {
 			if _, has := all[path]; has {
-				all[path] += maphash.Comparable(seed, version{node, mzxid})
+				all[path] += maphash.Comparable(seed, version{node, e.Mzxid})
 			}
 			if path == "/" {
 				break
@@ -154,44 +113,34 @@ func (l *Live) versions(paths []string) map[string]uint64 {
 	return all
 }
 
-// memory is what a Live knows, as a Source.
+// memory is what a Live knows at one moment, as a Source.
 type memory struct {
-	*Live
-	reading   *sync.Mutex // guards known
-	connected bool
+	names   listing
+	entries map[string]*cache.Entry // by path
 }
 
 // Sync does nothing: the view reports how old it is.
-func (m *memory) Sync(context.Context, string) error { return nil }
+func (m memory) Sync(context.Context, string) error { return nil }
 
-// Children lists a node from memory.
-func (m *memory) Children(_ context.Context, path string) ([]string, error) {
-	if err := m.closed[path]; err != nil {
-		return nil, err
-	}
-	names, there := m.names[path]
-	if !there {
+// Children lists a node.
+func (m memory) Children(_ context.Context, path string) ([]string, error) {
+	switch e, there := m.entries[path]; {
+	case !there:
 		return nil, zk.ErrNoNode
+	case errors.Is(e.Err, zk.ErrNoAuth):
+		return nil, e.Err
 	}
-	return names, nil
+	return m.names[path], nil
 }
 
-// Get reads a node that is new or was set. Without a connection it returns what it knows.
-func (m *memory) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
-	m.reading.Lock()
-	r, read := m.known[path]
-	m.reading.Unlock()
-	if read && (r.stat.Mzxid == m.mzxids[path] || !m.connected) {
-		return r.data, r.stat, nil
-	}
-	if !m.connected {
+// Get returns the data of a node. Those of a node that can no longer be read are from an earlier read.
+func (m memory) Get(_ context.Context, path string) ([]byte, zk.Stat, error) {
+	switch e, there := m.entries[path]; {
+	case !there:
 		return nil, zk.Stat{}, zk.ErrNoNode
+	case e.Err != nil && e.Czxid == 0:
+		return nil, zk.Stat{}, e.Err
+	default:
+		return e.Data, e.Stat, nil
 	}
-	data, stat, err := m.client.Get(ctx, path)
-	if err == nil {
-		m.reading.Lock()
-		m.known[path] = reading{data, stat}
-		m.reading.Unlock()
-	}
-	return data, stat, err
 }
