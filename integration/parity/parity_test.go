@@ -65,8 +65,11 @@ func (p profile) zookeeper(t *testing.T) *zkserver.Server {
 func release(t *testing.T, s *zkserver.Server) zktest.Release {
 	t.Helper()
 	version, err := s.Version()
-	if err != nil {
-		t.Fatal(err)
+	for deadline := time.Now().Add(joins); err != nil; version, err = s.Version() {
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
 	t.Log("ZooKeeper", version)
 	if strings.HasPrefix(version, "3.8.0-$") { // only Debian's build has a placeholder for the commit

@@ -45,6 +45,9 @@ func realEnsemble(t *testing.T) (ensemble, zktest.Release) {
 		release(t, alone)
 }
 
+// joins is how long a server of an ensemble may take to join the others on a busy machine.
+const joins = 10 * time.Minute
+
 // keepAwake pings a server until the connection or the test ends. A server of an ensemble may leave a request in its
 // queue until another one arrives (ZOOKEEPER-4537, fixed in 3.8.1), and a script sends nothing more before it has its
 // answers.
@@ -52,7 +55,7 @@ func keepAwake(t *testing.T, addr string) {
 	t.Helper()
 	r := newRun(addr)
 	// Until the server has joined the others, it closes the connection.
-	for deadline := time.Now().Add(time.Minute); r.slots[0] == nil; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(joins); r.slots[0] == nil; time.Sleep(20 * time.Millisecond) {
 		said, err := r.connect(Op{Code: stepConnect, Session: own, Timeout: 1_200_000})
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("the server does not take the session that keeps it awake: %s %v", said, err)
@@ -100,7 +103,7 @@ func zktestEnsemble(t *testing.T, r zktest.Release) ensemble {
 // await returns once the first server answers isro as wanted.
 func (e ensemble) await(t *testing.T, want string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); fourLetter(t, e.Addr, "isro") != want; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(joins); fourLetter(t, e.Addr, "isro") != want; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s does not become %s", e.Name, want)
 		}

@@ -203,7 +203,7 @@ func TestCreate_DeletedAfterALostReply(t *testing.T) {
 // TestCreate_CallerGone_RequestIgnored: the caller has given up, and the server never answers the create, or the
 // barrier of the search, but answers later requests. What was created is removed nevertheless, as are its parents.
 func TestCreate_CallerGone_RequestIgnored(t *testing.T) {
-	gone := func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session, ignored *zktest.Rule) {
+	gone := func(t *testing.T, p *ephemeral.Parent, s *session.Session, ignored *zktest.Rule) {
 		_, err := p.Create(trial.Within(t, time.Second), s, member, nil)
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 		time.Sleep(time.Minute)
@@ -211,12 +211,12 @@ func TestCreate_CallerGone_RequestIgnored(t *testing.T) {
 	}
 	create := zktest.Match{Op: zktest.OpCreate, Path: "member-", Skip: 1} // the first finds no parent
 	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
-		gone(t, srv, p, s, srv.Intercept(create, zktest.Ignore()))
+		gone(t, p, s, srv.Intercept(create, zktest.Ignore()))
 		require.False(t, srv.Exists(path))
 	})
 	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		srv.Intercept(create, zktest.HoldReply(2*time.Second))
-		gone(t, srv, p, s, srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Ignore()))
+		gone(t, p, s, srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Ignore()))
 		require.Empty(t, srv.Children(path))
 	})
 }

@@ -77,7 +77,7 @@ func Start(tb testing.TB, process *exec.Cmd, event func(check.Event)) *Peer {
 	case <-p.ended:
 		text, _ := os.ReadFile(log.Name())
 		tb.Fatalf("%v\n%s", ErrGone, text)
-	case <-time.After(time.Minute):
+	case <-time.After(10 * time.Minute):
 		tb.Fatal("the process does not connect")
 	}
 	return p

@@ -31,8 +31,8 @@ func frozen(t *testing.T, setting Setting) {
 		if guard, ok := guardOf(t, holder.Process.Pid); ok {
 			goOn = trace(t, guard)
 		}
-		require.NoError(t, holder.Process.Signal(syscall.SIGSTOP))
-		ran := false // otherwise zkr was just about to lose the lock by itself, and had killed its program
+		_ = holder.Process.Signal(syscall.SIGSTOP)
+		ran := false // otherwise zkr had just lost the lock by itself, or was about to, and had killed its program
 		if s.succession(t, next) {
 			eventually(t, "the fence refuses the old program", func() bool {
 				old := s.life(t, holder)
@@ -46,7 +46,7 @@ func frozen(t *testing.T, setting Setting) {
 			s.disturbed++
 		}
 		woken, wall := bootClock(), time.Now()
-		require.NoError(t, holder.Process.Signal(syscall.SIGCONT))
+		_ = holder.Process.Signal(syscall.SIGCONT)
 		goOn()
 		require.Equal(t, lost, holder.status(), holder.log.String())
 		s.queue = s.queue[1:]
