@@ -268,6 +268,11 @@ func (c *Client) Sync(ctx context.Context, path string) error {
 	return c.InSession(ctx, "sync", path, func(s *session.Session) error { return s.Sync(ctx, path) })
 }
 
+// Barrier is [session.Session.Barrier] in the current session or a later one, as part of the operation op.
+func (c *Client) Barrier(ctx context.Context, op, path string) error {
+	return c.InSession(ctx, op, path, func(s *session.Session) error { return s.Barrier(ctx) })
+}
+
 // Create implements conn.Client.Create.
 func (c *Client) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	if err := session.CheckCreate(path, flags); err != nil {

@@ -32,7 +32,7 @@ func (c *Client) DeleteAll(ctx context.Context, path string, keepTop bool) error
 		return c.clear(ctx, []string{path})
 	}
 	// A delete needs a quorum, but a lagging server, or one with a leader that was replaced, answers a list.
-	if err := c.InSession(ctx, op, path, func(s *session.Session) error { return s.Barrier(ctx) }); err != nil {
+	if err := c.Barrier(ctx, op, path); err != nil {
 		return err
 	}
 	for again := false; ; again = true {

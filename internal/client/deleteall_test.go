@@ -74,7 +74,8 @@ func TestDeleteAll_ServerLags(t *testing.T) {
 	}
 }
 
-// A leader that was replaced answers a sync, and may not know the nodes. If the top was kept, they stayed.
+// A leader that has been replaced still answers syncs and lists, but may not know the nodes. With the top kept,
+// DeleteAll used to report success then, with the nodes still there.
 func TestDeleteAll_TopKept_AsksAQuorum(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		trial.Grow(t, srv, "/a")

@@ -56,8 +56,7 @@ func writeVersioned(
 		// Behind the barrier, the read is at least as recent as any write that a quorum has agreed to: a node that it does
 		// not show is gone. If it does not show the write, it is sent again. A copy that arrives late names the same
 		// version, so at most one of the copies succeeds.
-		barrier := func(s *session.Session) error { return s.Barrier(ctx) }
-		if failed := c.InSession(ctx, op, path, barrier); failed != nil {
+		if failed := c.Barrier(ctx, op, path); failed != nil {
 			return stat, outcome.Undecided(err, failed)
 		}
 		exists, now, readErr := c.Exists(ctx, path)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
-	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Remove deletes the node at path, whatever it holds. A missing node is not an error.
@@ -33,7 +32,7 @@ func Remove(ctx context.Context, c *client.Client, path string) error {
 			}
 		}
 		// A lagging server, or a leader that was replaced, may not know the node or its version yet.
-		if err := c.InSession(ctx, "delete", path, func(s *session.Session) error { return s.Barrier(ctx) }); err != nil {
+		if err := c.Barrier(ctx, "delete", path); err != nil {
 			return err
 		}
 	}

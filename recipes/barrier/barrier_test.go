@@ -282,12 +282,19 @@ func TestRemove_RequestLostAndChanged(t *testing.T) {
 	})
 }
 
-// A leader that was replaced answers that there is no barrier, and answers a sync. Remove counted that as success, and
-// the waiters stayed blocked.
+// A leader that has been replaced still answers reads and syncs, but may not know the barrier. Remove used to report
+// success then, and the waiters stayed blocked.
 func TestRemove_AsksAQuorum(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		b := open(t, srv, "a")
 		require.NoError(t, b.Set(t.Context()))
+		unknown := srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.Fail(zktest.CodeNoNode))
+		noQuorum := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.DelayUntil(t.Context().Done()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, b.Remove(ctx), context.DeadlineExceeded)
+		noQuorum.Remove()
+		unknown.Remove()
 		srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.Fail(zktest.CodeNoNode))
 		require.NoError(t, b.Remove(t.Context()))
 		require.False(t, srv.Exists(path))
