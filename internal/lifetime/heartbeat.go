@@ -46,8 +46,8 @@ func (l *Lifetime) wakeHeartbeatBefore(due time.Time) {
 
 // heartbeat does what is due, and returns when the next step is due.
 func (l *Lifetime) heartbeat(now time.Time) time.Time {
+	l.endIfDue(now)
 	l.mu.Lock()
-	notices := l.collectIfDue(now)
 	step := l.upkeep.Step(now, len(l.callbacks) > 0, l.connState())
 	planned := l.nextHeartbeat
 	if planned.IsZero() {
@@ -56,7 +56,6 @@ func (l *Lifetime) heartbeat(now time.Time) time.Time {
 	l.nextHeartbeat = step.Next
 	c, least := l.connection, l.upkeep.Least()
 	l.mu.Unlock()
-	notices.deliver()
 	for _, f := range step.Warn {
 		f()
 	}

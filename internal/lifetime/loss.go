@@ -45,22 +45,18 @@ func (l *Lifetime) OnLoss(onSuspend bool, f func(*zkrecipes.LostError) (afterwar
 	}, true
 }
 
-// collectIfDue collects all callbacks if the proof has run out by now. The heartbeat calls it, and so does every answer
-// before it counts. A hold that is queried, itself or through its context, does not wait for that: it checks the clock
-// (Hold.endIfDue). The caller holds mu.
-func (l *Lifetime) collectIfDue(now time.Time) lossNotices {
-	until := l.upkeep.ValidUntil()
-	if len(l.callbacks) == 0 || now.Before(until) {
-		return lossNotices{}
-	}
-	why := l.client.WhyDisconnected()
-	return l.collect(lost(zkrecipes.LossDeadline, until, why), func(*lossCallback) bool { return true })
-}
-
-// endIfDue ends all holds if the proof has run out by now.
+// endIfDue ends all holds if the proof has run out by now. The heartbeat calls it, and so does every answer before it
+// counts. A hold that is queried, itself or through its context, does not wait for that: it checks the clock
+// (Hold.endIfDue).
 func (l *Lifetime) endIfDue(now time.Time) {
 	l.mu.Lock()
-	notices := l.collectIfDue(now)
+	until := l.upkeep.ValidUntil()
+	if len(l.callbacks) == 0 || now.Before(until) {
+		l.mu.Unlock()
+		return
+	}
+	why := l.client.WhyDisconnected()
+	notices := l.collect(lost(zkrecipes.LossDeadline, until, why), func(*lossCallback) bool { return true })
 	l.mu.Unlock()
 	notices.deliver()
 }
