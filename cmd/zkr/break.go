@@ -220,7 +220,7 @@ func remove(ctx context.Context, client *conn.Client, c *survey.Contender) error
 			return exit.With(1, fmt.Errorf("%s has already left the queue: nothing was deleted", c.Node))
 		}
 		err = client.Delete(ctx, c.Node, stat.Version)
-		if !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) { // the next look tells which
+		if !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) { // else it changed, or left
 			return err
 		}
 	}

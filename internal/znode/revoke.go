@@ -35,7 +35,8 @@ func RevokeAt(ctx context.Context, client *client.Client, paths ...string) error
 			continue
 		}
 		if _, err := client.Set(ctx, path, []byte(layout.RevokeRequest), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
-			if errs = append(errs, err); !errors.Is(err, zk.ErrNoAuth) { // the ACL is that of one contender
+			errs = append(errs, err)
+			if !errors.Is(err, zk.ErrNoAuth) { // other errors would recur: an ACL is that of one contender
 				break
 			}
 		}

@@ -459,6 +459,7 @@ func TestEvents_WithoutACause(t *testing.T) {
 		for _, s := range l.All() {
 			require.True(t, s.Exists)
 			require.Equal(t, czxid, s.Czxid)
+			require.NoError(t, s.Err)
 		}
 	})
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
-// sessionTimeout is long enough for a busy machine: a session ends only where a test lets it.
+// sessionTimeout is long enough that, even on a busy machine, only the faults of the tests end a session.
 const sessionTimeout = 8 * time.Second
 
 // long is for processes that must not lose their session, even if the machine is suspended for a while.

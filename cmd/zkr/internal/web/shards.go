@@ -25,7 +25,7 @@ type shownShards struct {
 	Group   any      `json:"group"`
 }
 
-// group is a group of shards as it was read. Without a text, it could not be read.
+// group is a group of shards as it was read. The text is empty if it could not be read, or has not been read yet.
 type group struct {
 	version uint64    // see survey.View
 	again   time.Time // when it may be read again, so that reading takes at most a twentieth of the time
