@@ -71,6 +71,7 @@ func TestPage_TellsWhatWasBeforeItWasOpened(t *testing.T) {
 	require.WithinRange(t, outage.After, began, outage.At)
 	require.Equal(t, "free → web1/42", unseen.Words)
 	require.False(t, unseen.After.IsZero(), "zkr does not know when it was")
+	nextEvent(t, early, `"current":true`) // or zkr would not know when the release was
 	require.NotContains(t, nextEvent(t, eventsOf(t, client, "/ui/events"), "free → web1/42"), `"granted"`)
 	require.NoError(t, second.Release(t.Context()))
 	changesOf(t, early, 1)
