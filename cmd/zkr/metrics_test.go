@@ -64,8 +64,7 @@ func TestMetrics_OfALeader(t *testing.T) {
 	assert.Equal(t, http.StatusOK, status)
 	assert.Contains(t, text, `zkrecipes_holds{name="/app/leader",recipe="election"} 1`)
 	assert.Contains(t, text, `zkr_last_run_start_timestamp_seconds{name="/app/leader"}`)
-	status, _ = ask(t, client, "/readyz")
-	assert.Equal(t, http.StatusOK, status)
+	answers(t, client, "/readyz", http.StatusOK, "")
 
 	other := start(t, srv, "b", "elect", "--once", "--metrics-http", "unix:"+socket, "/other", "--", "true")
 	assert.Equal(t, 0, other.status(t))

@@ -21,13 +21,18 @@ type ensemble struct {
 	wake         func(*testing.T) // called when the majority is back
 }
 
-// realEnsemble sets the option on the first server that read-only mode needs once it has no majority. Until then, its
-// sessions take zxids as those of zktest do.
+// realEnsemble sets the option on its leader that read-only mode needs once it has no majority. Until then, its sessions
+// take zxids as those of zktest do. That server leads because a leader has applied a change before it answers it. When a
+// follower answers, the leader may not have applied the change yet, and may refuse the next request for that reason.
 func realEnsemble(t *testing.T) (ensemble, zktest.Release) {
 	t.Helper()
 	e := zkserver.StartEnsemble(t, 3, zkserver.WithSessionTimeouts(4*time.Second, longest),
 		zkserver.WithContainerCheck(24*time.Hour), zkserver.WithProperty("readonlymode.enabled", "true"))
-	alone, others := e.Servers[0], e.Servers[1:]
+	alone, err := e.Leader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := slices.DeleteFunc(slices.Clone(e.Servers), func(s *zkserver.Server) bool { return s == alone })
 	lose := func() error {
 		for _, s := range e.Servers {
 			if err := s.Stop(); err != nil {
