@@ -23,8 +23,8 @@ const timeout = 4 * time.Second
 // guardedTimeout and guardedLead apply to a stage whose guard has to kill. The guard does not report that it was late,
 // so it gets more time between its kill and the end of the session.
 const (
-	guardedTimeout = 8 * time.Second
-	guardedLead    = time.Second
+	guardedTimeout = 16 * time.Second
+	guardedLead    = 5 * time.Second
 )
 
 // lead is how long before the deadline zkr kills its program.
