@@ -23,7 +23,8 @@ func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *tes
 	network := proxy.Start(t, server.Addr())
 	hold := lock(t, holder(t, network, before, conn.WithLeastTimeout(after)))
 	restart(t, server, network, zkserver.WithSessionTimeouts(0, after))
-	witness := connect(t, server, once())
+	witness, err := connect(t, server, once())
+	must(t, err)
 	if err := hold.Err(); err != nil {
 		t.Fatalf("before the server was back: %v", err)
 	}
