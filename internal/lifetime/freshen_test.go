@@ -3,6 +3,7 @@ package lifetime_test
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,17 +71,34 @@ func TestFreshen_DuringAHandshake(t *testing.T) {
 	})
 }
 
+// lateEnd is a connection that reports its end late. If the client itself ends it, the goroutine that reads is thus not
+// the one that fails the calls, and connects again although a tracer blocks.
+type lateEnd struct{ net.Conn }
+
+func (c lateEnd) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err != nil {
+		time.Sleep(time.Millisecond)
+	}
+	return n, err
+}
+
 // A connection ends under a request for a proof, whose call fails late, when another is in flight on the next
 // connection.
 func TestFreshen_FormerConnectionFailsLate_SendsOneRequest(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		late := make(chan struct{})
+		late, fail := context.WithCancel(t.Context())
+		defer fail()
 		slow := &zkrecipes.Tracer{Request: func(_ context.Context, r zkrecipes.Request) {
 			if errors.Is(r.Err, zk.ErrConnectionClosed) {
-				<-late
+				<-late.Done()
 			}
 		}}
-		s := trial.Live(t, trial.Dial(t, srv, conn.WithTracer(slow)))
+		endsLater := func(ctx context.Context, network, address string) (net.Conn, error) {
+			raw, err := srv.DialAs(trial.Label)(ctx, network, address)
+			return lateEnd{raw}, err
+		}
+		s := trial.Live(t, trial.Dial(t, srv, conn.WithTracer(slow), conn.WithDialer(endsLater)))
 		time.Sleep(time.Minute)
 		srv.Stall(trial.Ours, zktest.FromServer)
 		s.Freshen()
@@ -92,7 +110,7 @@ func TestFreshen_FormerConnectionFailsLate_SendsOneRequest(t *testing.T) {
 		s.Freshen()
 		synctest.Wait()
 		require.Equal(t, 1, asked.Hits())
-		close(late)
+		fail()
 		synctest.Wait()
 		s.Freshen()
 		synctest.Wait()
