@@ -243,7 +243,7 @@ func TestLoss_OnLossIgnoreLetsTheProgramRun(t *testing.T) {
 func TestLoss_ThatWasAvertedKillsAfterTheGrace(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
-	z := start(t, srv, "a", "lock", "--session-timeout=8s", "/p", "--", "sh", "-c",
+	z := start(t, srv, "a", "lock", "--session-timeout=20s", "/p", "--", "sh", "-c",
 		`trap '' TERM; echo ready; while :; do sleep 0.05; done`)
 	z.until(t, "started")
 	eventually(t, "the program ignores the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
