@@ -51,14 +51,18 @@ func ask(t *testing.T, client *http.Client, path string) (int, string) {
 	return read(t, answer)
 }
 
-// answers waits for an answer with a status and a text. A sidecar gives the servers half a second to answer, which is
-// not always enough on a busy machine.
+// answers requires an answer with a status and a text. A sidecar gives the servers half a second to answer, which is not
+// always enough on a busy machine, so it is asked again if they did not answer in time.
 func answers(t *testing.T, client *http.Client, path string, status int, text string) {
 	t.Helper()
-	eventually(t, path+" answers "+text, func() bool {
-		got, said := ask(t, client, path)
-		return got == status && strings.Contains(said, text)
+	var got int
+	var said string
+	eventually(t, "the servers answer for "+path, func() bool {
+		got, said = ask(t, client, path)
+		return !strings.Contains(said, "no answer within")
 	})
+	require.Equal(t, status, got, path)
+	require.Contains(t, said, text, path)
 }
 
 // read returns the status and body of an answer.
