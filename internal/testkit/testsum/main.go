@@ -78,6 +78,9 @@ func (s *summary) read(from io.Reader) error {
 				s.skipped[reason(output[name])]++
 			}
 		case "fail", "build-fail":
+			if e.Package != "" && e.Test == "" {
+				s.failUnfinished(e.Package, output, broken)
+			}
 			// A test fails with its subtests, and a package with its tests: the innermost failure has the reason.
 			if !broken[name] {
 				s.failed = append(s.failed, "--- FAIL: "+name+"\n"+strings.TrimRight(output[name], "\n"))
@@ -93,6 +96,24 @@ func (s *summary) read(from io.Reader) error {
 	}
 	return lines.Err()
 }
+
+// failUnfinished adds the tests that had not ended when the process of their package did: by a panic in a goroutine, by
+// a signal. What the process printed last belongs to one of them.
+func (s *summary) failUnfinished(pkg string, output map[string]string, broken map[string]bool) {
+	for _, name := range slices.Sorted(maps.Keys(output)) {
+		if !strings.HasPrefix(name, pkg+".") {
+			continue
+		}
+		if said.MatchString(output[name]) {
+			s.failed = append(s.failed, "--- FAIL: "+name+" did not end\n"+strings.TrimRight(output[name], "\n"))
+			broken[pkg] = true
+		}
+		delete(output, name)
+	}
+}
+
+// said matches a line that is not about the course of a test.
+var said = regexp.MustCompile(`(?m)^([^=\n]|=[^=])`)
 
 var position = regexp.MustCompile(`(?m)^\s+\S+\.go:\d+: (.*)$`)
 

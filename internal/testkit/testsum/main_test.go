@@ -38,6 +38,24 @@ q.go:1: not Go
 `, s.String())
 }
 
+// TestSummary_OfAnEarlyEnd: no test has failed, but one has the output of the panic.
+func TestSummary_OfAnEarlyEnd(t *testing.T) {
+	var s summary
+	require.NoError(t, s.read(strings.NewReader(`{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN TestA\n"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"=== RUN TestB\n"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"panic: in a goroutine\n"}
+{"Action":"output","Package":"p","Output":"FAIL p\n"}
+{"Action":"fail","Package":"p"}
+`)))
+	assert.Equal(t, `
+--- FAIL: p.TestB did not end
+=== RUN TestB
+panic: in a goroutine
+
+1 failed
+`, s.String())
+}
+
 func TestSummary_OfSuccess(t *testing.T) {
 	var s summary
 	require.NoError(t, s.read(strings.NewReader(`{"Action":"pass","Package":"p","Test":"TestA"}`)))
