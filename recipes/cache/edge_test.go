@@ -98,6 +98,7 @@ func TestReady_CompleteAndContextDone(t *testing.T) {
 		for range 100 {
 			require.NoError(t, c.Ready(done))
 		}
+		srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.HoldReply(time.Second)) // so that it is not complete
 		require.ErrorIs(t, c.Sync(done), context.Canceled)
 		require.NoError(t, c.Close(t.Context()))
 	})
