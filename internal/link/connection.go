@@ -60,9 +60,10 @@ type Connection struct {
 	unasked  bool          // it is an event, or something that was not requested
 	patience time.Duration // how long the server may stay silent; 0 until the connection is up
 	watchdog *time.Timer   // closes the connection when the server has been silent for too long
-	// When the watchdog closes the connection, counted from born; 0 until the connection is up.
+	// When the server will have been silent for too long, counted from born; 0 until the connection is up. The watchdog is
+	// set to that time or an earlier one.
 	barksAt atomic.Int64
-	mute    atomic.Bool // whether it would do so because only events arrive
+	mute    atomic.Bool // whether that is because only events arrive
 
 	wake    chan struct{} // signals the writing goroutine that something is queued; holds one
 	gone    chan struct{} // closed with the connection
@@ -122,16 +123,31 @@ func newConnection(owner Owner, raw net.Conn, server string, limit, spent time.D
 	defer c.mu.Unlock()
 	c.watchdog = time.AfterFunc(limit-spent, func() {
 		if c.up.Load() {
-			why := errSilent
-			if c.mute.Load() {
-				why = errMute
-			}
-			c.Fail(Overdue(why, c.born.Add(time.Duration(c.barksAt.Load())), time.Now()))
+			c.bark()
 			return
 		}
 		c.Fail(fmt.Errorf("no session within %v: the server accepted the connection and did not answer", Rounded(limit)))
 	})
 	return c
+}
+
+// bark closes a connection that is up if the server has been silent for too long. Otherwise it sets the watchdog again,
+// so that no frame has to.
+func (c *Connection) bark() {
+	due, now := c.born.Add(time.Duration(c.barksAt.Load())), time.Now()
+	if now.Before(due) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.why == nil {
+			c.watchdog.Reset(due.Sub(now))
+		}
+		return
+	}
+	why := errSilent
+	if c.mute.Load() {
+		why = errMute
+	}
+	c.Fail(Overdue(why, due, now))
 }
 
 // Rounded drops the digits of a duration that no reader needs.

@@ -65,9 +65,10 @@ func (c *Connection) ask(frame []byte, most int) (wire.Header, []byte, error) {
 // Up records that the server has given us a session with this timeout. From then on pings are sent, and the server may
 // stay silent for two thirds of the timeout.
 func (c *Connection) Up(timeout time.Duration) {
-	c.up.Store(true)
 	c.patience = timeout * 2 / 3
-	c.resetWatchdog()
+	c.renewPatience()
+	c.up.Store(true) // from now on bark counts, and not the limit of the attempt
+	c.watchdog.Reset(c.patience)
 	c.keepAlive(timeout / 3)
 }
 

@@ -34,7 +34,7 @@ func (c *Connection) read() error {
 		if err != nil {
 			return err
 		}
-		c.resetWatchdog()
+		c.renewPatience()
 	}
 }
 
@@ -174,7 +174,7 @@ func (c *Connection) Read(p []byte) (int, error) {
 	}
 	if c.progress += n; c.progress >= leastProgress {
 		c.progress = 0
-		c.resetWatchdog()
+		c.renewPatience()
 		if !c.unasked {
 			c.note()
 		}
@@ -182,9 +182,9 @@ func (c *Connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// resetWatchdog gives the server its full patience again. Events are a sign of life only until something has been
+// renewPatience gives the server its full patience again. Events are a sign of life only until something has been
 // unanswered for half of the session timeout. That leaves time to find a server that answers.
-func (c *Connection) resetWatchdog() {
+func (c *Connection) renewPatience() {
 	now := time.Since(c.born)
 	until, mute := now+c.patience, false
 	if c.unasked {
@@ -194,8 +194,7 @@ func (c *Connection) resetWatchdog() {
 		}
 	}
 	c.mute.Store(mute)
-	c.barksAt.Store(int64(until))
-	c.watchdog.Reset(until - now)
+	c.barksAt.Store(int64(until)) // never earlier than before
 }
 
 // oldestAsked returns when the oldest unanswered request or ping was sent; zero if there is none.
