@@ -29,7 +29,6 @@ type Grant struct {
 
 	place Place // see Turn
 
-	revoking  sync.Once // guards the closing of revoked
 	detaching sync.Once // guards what detach does
 	logged    sync.Once // guards the log entry about its loss
 
@@ -38,13 +37,15 @@ type Grant struct {
 	first    backing     // memory for the first
 	one      [1]*backing // the array of holds while there is one
 	ended    bool
+	asked    bool                 // revoked is closed
 	detached bool                 // unwatch is closed, or will be closed as soon as it is created
 	openTxns int32                // guarded transactions that are in flight, or may be because their outcome is unknown
 	lost     *zkrecipes.LostError // why it ended; nil if it was released
-	revoked  chan struct{}        // nil until revocation is called
+	revoked  chan struct{}        // closed by revokeOnce; nil until revocation is called
 	unwatch  chan struct{}        // for the goroutines that watch the node; nil until unwatched is called
 	traced   *tracedHold          // nil unless a tracer has seen it
 	stopLoss func()
+	later    *time.Timer // see watchLater; may be nil
 }
 
 // backing is the part that one hold has in a grant. The hold was acquired through a parent that may belong to another
@@ -206,7 +207,15 @@ func (g *Grant) addHold(ctx context.Context, through *ephemeral.Parent, b *backi
 }
 
 // revokeOnce notifies the holders of a request to release.
-func (g *Grant) revokeOnce() { g.revoking.Do(func() { close(g.revocation()) }) }
+func (g *Grant) revokeOnce() {
+	revoked := g.revocation()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.asked {
+		g.asked = true
+		close(revoked)
+	}
+}
 
 // revocation returns the channel that revokeOnce closes.
 func (g *Grant) revocation() chan struct{} {
@@ -267,6 +276,9 @@ func (g *Grant) detach() {
 		g.detached = true
 		if g.unwatch != nil {
 			close(g.unwatch)
+		}
+		if g.later != nil {
+			g.later.Stop()
 		}
 		g.mu.Unlock()
 		if stopLoss != nil {

@@ -23,11 +23,32 @@ const readAfter = 50 * time.Millisecond
 // may already have a watch. The others get theirs concurrently with the grant rather than before it, because a deletion
 // or a request that precedes the watch is found by the read that sets it.
 func (g *Grant) watch(first *session.Watch) {
-	for i := range g.Node.Paths {
-		watch := first
-		g.Node.Session.Go(func(ctx context.Context) { g.watchPath(ctx, g.Node.Paths[i], watch) })
-		first = nil
+	for i, path := range g.Node.Paths {
+		if i == 0 && first != nil {
+			g.watchLater(path, first)
+			continue
+		}
+		g.Node.Session.Go(func(ctx context.Context) { g.watchPath(ctx, path, nil) })
 	}
+}
+
+// watchLater calls watchPath once the watch on the node has fired, or after readAfter. A short hold does without the
+// goroutine.
+func (g *Grant) watchLater(path string, changed *session.Watch) {
+	begin := func() { g.Node.Session.Go(func(ctx context.Context) { g.watchPath(ctx, path, changed) }) }
+	g.mu.Lock()
+	if g.detached {
+		g.mu.Unlock()
+		return
+	}
+	later := time.AfterFunc(readAfter, begin)
+	g.later = later
+	g.mu.Unlock()
+	g.Node.Session.AfterFired(changed, func() {
+		if later.Stop() { // otherwise it has begun, or the grant is detached
+			begin()
+		}
+	})
 }
 
 // watchPath ends the grant when the server reports, by an event or an answer, that the node was deleted, even if there
@@ -35,9 +56,6 @@ func (g *Grant) watch(first *session.Watch) {
 // event is believed without a read: a false one would only end a hold.
 func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Watch) {
 	s := g.Node.Session
-	if changed != nil && !g.isDetached() {
-		_, _ = s.AwaitChange(ctx, readAfter, changed.Fired(), g.unwatched()) // the loop checks both
-	}
 	for {
 		if g.isDetached() { // possibly before this goroutine first ran: a short hold costs no watch
 			return
@@ -61,7 +79,7 @@ func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Wat
 		case string(data) == layout.RevokeRequest:
 			g.revokeOnce()
 		}
-		_, _ = s.AwaitChange(ctx, s.RecheckAfter(), changed.Fired(), g.unwatched()) // as above
+		_, _ = s.AwaitChange(ctx, s.RecheckAfter(), changed.Fired(), g.unwatched()) // the loop checks both
 	}
 }
 

@@ -56,6 +56,15 @@ func (w *Watch) HasFired() bool {
 // for a watch that was fired by another change, a new connection, the end of the session, or its removal.
 func (w *Watch) SaysDeleted() bool { return w.HasFired() && w.deleted }
 
+// AfterFired calls f once a watch that a read has returned has fired, which it may have already, unless the caller drops
+// the watch before that. f is called by whoever fires the watch, which may hold Lifetime.mu or a lock that comes before
+// it in the order of docs/design.md.
+func (s *Session) AfterFired(w *Watch, f func()) {
+	if !s.watches.afterFired(w, f) {
+		f()
+	}
+}
+
 // mostRechecks is how many calls of a session may read again per second because an event may be lost.
 const mostRechecks = 200
 
@@ -117,9 +126,10 @@ type watchKey struct {
 // and deleted: see Watch.
 type sharedWatch struct {
 	Watch
-	pending int  // callers whose read is under way and may set it
-	set     bool // the server has it, or another watch on its path that is to be removed along with it: see leave
-	users   int  // callers whose read has set it, and that have not dropped it
+	pending int32  // callers whose read is under way and may set it
+	users   int32  // callers whose read has set it, and that have not dropped it
+	set     bool   // the server has it, or another watch on its path that is to be removed along with it: see leave
+	then    func() // see AfterFired; may be nil
 }
 
 // watches are the shared watches of one session, and its feeds.
@@ -194,7 +204,7 @@ func (w *watches) removeUnused(a *sharedWatch) (remove bool) {
 	if a.users > 0 || a.pending > 0 {
 		return false
 	}
-	w.fireOne(a.key, a, false)
+	w.fireOne(a.key, a, false) // whoever called AfterFired has dropped it
 	return a.set && w.leave(a.key.path)
 }
 
@@ -262,25 +272,33 @@ func keysOf(path string) []watchKey {
 
 // fire fires the watches under keys. deleted means that the server has reported the deletion of their node.
 func (w *watches) fire(deleted bool, keys ...watchKey) {
+	var then func()
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	for _, key := range keys {
 		if a, ok := w.byKey[key]; ok {
-			w.fireOne(key, a, deleted)
+			then = inTurn(then, w.fireOne(key, a, deleted))
 		}
+	}
+	w.mu.Unlock()
+	if then != nil {
+		then()
 	}
 }
 
 // fireAll makes every waiter read again. It is called when a connection has come up, with the lock of the lifetime
 // held, and when the session has ended.
 func (w *watches) fireAll() {
+	var then func()
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	for key, a := range w.byKey {
-		w.fireOne(key, a, false)
+		then = inTurn(then, w.fireOne(key, a, false))
 	}
 	close(w.next.fired)
 	w.next = &Watch{fired: make(chan struct{})}
+	w.mu.Unlock()
+	if then != nil {
+		then()
+	}
 }
 
 // NextConnection returns a watch on nothing, which, like every watch, fires when a new connection has come up. While it
@@ -291,11 +309,36 @@ func (s *Session) NextConnection() *Watch {
 	return s.watches.next
 }
 
-// fireOne fires a watch and removes it. The caller holds mu.
-func (w *watches) fireOne(key watchKey, a *sharedWatch, deleted bool) {
+// fireOne fires a watch and removes it, and returns what to call without mu; see AfterFired. The caller holds mu.
+func (w *watches) fireOne(key watchKey, a *sharedWatch, deleted bool) (then func()) {
 	a.deleted = deleted
 	close(a.fired) // only once, since it is removed
 	delete(w.byKey, key)
+	return a.then
+}
+
+// afterFired is AfterFired for a watch that has not fired; otherwise it reports false.
+func (w *watches) afterFired(mine *Watch, f func()) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a, ok := w.byKey[mine.key]
+	if !ok || &a.Watch != mine {
+		return false
+	}
+	a.then = inTurn(a.then, f)
+	return true
+}
+
+// inTurn returns a function that calls both, either of which may be nil.
+func inTurn(first, second func()) func() {
+	switch {
+	case first == nil:
+		return second
+	case second == nil:
+		return first
+	default:
+		return func() { first(); second() }
+	}
 }
 
 // onEvent is called on the goroutine that reads from the connection, so it never waits for a reader: a feed has no

@@ -17,14 +17,13 @@ import (
 type listing struct {
 	done   chan struct{}
 	sends  atomic.Int32 // how many times it has been sent
+	atOnce bool         // it was sent when its only caller requested it, without waiting for another listing
 	queue  []Contender  // in order once sorted
 	others []string     // children that are not contenders
 	err    error
 	// The listing of another queue, sent right behind this one; see Queue.alsoLists. It is done only if this one was sent.
 	also *listing
 
-	// Sent as soon as its only caller requested it, without waiting for another listing.
-	atOnce bool
 	// How many callers requested it; final before it is read.
 	callers int
 	// Guards the sorting of a listing with several callers; the order does not change after that.

@@ -184,7 +184,7 @@ func TestCost(t *testing.T) {
 		most cost
 	}{
 		"lock and release":                 {false, section, cost{1600, 23, 2, 1}},
-		"lock, wait for an event, release": {true, section, cost{4000, 53, 3, 1}},
+		"lock, wait for an event, release": {true, section, cost{4000, 54, 3, 0}},
 		"create and delete": {false, func(c *conn.Client, _ *mutex.Mutex) func(context.Context) error {
 			return func(ctx context.Context) error {
 				path, err := c.Create(ctx, "/app/lock/"+ahead, nil, zk.FlagEphemeralSequential)

@@ -179,7 +179,7 @@ var canaries = []canary{
 		"return 100*24*time.Hour + 0*rand.N(timeout)",
 	}}},
 	{"hold: the node is not read early while the waiter's watch is silent", queueTests, []edit{{
-		"internal/hold", "Grant.watchPath", "s.AwaitChange(ctx, readAfter, ", "s.AwaitChange(ctx, s.RecheckAfter(), ",
+		"internal/hold", "Grant.watchLater", "time.AfterFunc(readAfter, ", "time.AfterFunc(g.Node.Session.RecheckAfter(), ",
 	}}},
 	// C8 Contexts.
 	{"link: a caller blocks until the connection accepts its request", clientTests, []edit{{
