@@ -221,5 +221,37 @@ func TestGuard_WaitsForNewerDeadlinesAfterItWasStopped(t *testing.T) {
 	})
 }
 
+// TestGuard_OnABusyMachine_IsPatientOnce: a guard that hardly runs looks stopped again and again, and gave a host that was
+// stopped its patience each time.
+func TestGuard_OnABusyMachine_IsPatientOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var jump atomic.Int64
+		clock := func() time.Duration { return time.Since(began) + time.Duration(jump.Load()) }
+		killed := make(chan time.Duration, 1)
+		kill := sync.OnceFunc(func() { killed <- clock() })
+		orders := make(chan string)
+		const killAt = 10 * time.Second
+		w := &watch{group: 1, killAt: killAt, bootClock: clock, list: func() ([]process, error) {
+			kill()
+			return nil, nil
+		}}
+		var running sync.WaitGroup
+		running.Go(func() { w.run(nil, orders) })
+		for range 100 { // it runs every 0.7 s
+			time.Sleep(beat)
+			jump.Add(int64(6 * beat))
+		}
+		orders <- "done"
+		running.Wait()
+		select {
+		case at := <-killed:
+			assert.Less(t, at, killAt+2*patience)
+		default:
+			assert.Fail(t, "not killed")
+		}
+	})
+}
+
 // noProcess exceeds the highest pid of every system.
 const noProcess = 1 << 30

@@ -134,7 +134,8 @@ func (w *watch) start(path string, args []string) error {
 	return p.Release()
 }
 
-// patience is how long a host has to send newer deadlines to a guard that was stopped.
+// patience is how long a host has to send newer deadlines to a guard that was stopped. It has it once for each deadline:
+// on a busy machine, a guard that hardly runs looks stopped again and again.
 const patience = time.Second
 
 // setAlarm makes the kernel wake this process if it is stopped at the deadline: early enough that its patience has
@@ -175,12 +176,12 @@ const beat = 100 * time.Millisecond
 
 // run watches the command until the host reports that it is done, or ends.
 func (w *watch) run(ended <-chan os.Signal, orders <-chan string) {
-	turned := w.reported // this process may be stopped even before the loop
-	frozen := func() bool { return w.bootClock()-turned > 5*beat }
-	var until time.Duration // end of the patience, on the boot clock
+	turned := w.reported                // this process may be stopped even before the loop
+	var until, patientFor time.Duration // end of the patience, on the boot clock, and the deadline for which it was granted
+	frozen := func() bool { return patientFor != w.killAt && w.bootClock()-turned > 5*beat }
 	for armed := w.killAt != 0; ; {
 		if armed && frozen() {
-			until = w.bootClock() + patience
+			until, patientFor = w.bootClock()+patience, w.killAt
 		}
 		turned, armed = w.bootClock(), w.killAt != 0 && !w.overdue
 		_ = w.setAlarm() // fails only for an invalid argument
