@@ -424,6 +424,21 @@ func TestReconnect_ServerFallsSilent_AnotherIsTriedAfterTwoThirds(t *testing.T) 
 	})
 }
 
+// TestReconnect_NewServerFallsSilent: the server grants a timeout so short that two thirds of it pass before the limit of
+// the attempt to connect.
+func TestReconnect_NewServerFallsSilent(t *testing.T) {
+	const granted = 3 * time.Second
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv, conn.WithSessionTimeout(time.Minute))
+		seen := trial.States(t, c)
+		srv.Stall(trial.Ours, zktest.FromServer)
+		heard := c.Status().LastAnswer
+		time.Sleep(granted)
+		require.Equal(t, zkrecipes.Suspended, seen.All()[1].What)
+		require.Equal(t, granted*2/3, seen.All()[1].At.Sub(heard))
+	}, zktest.WithSessionTimeouts(time.Second, granted))
+}
+
 // A server ends sessions immediately: from the second in a row, each costs a pause. After a session that has lived for
 // long there is none.
 func TestSessions_BriefOnesInARow_CostAPause(t *testing.T) {
