@@ -478,7 +478,9 @@ public final class Peer {
                     Thread.onSpinWait();
                 }
             }
-            elected.await();
+            while (!elected.await(1, TimeUnit.SECONDS)) {
+                selector.requeue(); // it has left the queue if the connection was lost; otherwise this does nothing
+            }
         }
 
         public void give() {

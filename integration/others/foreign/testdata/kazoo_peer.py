@@ -15,6 +15,7 @@ import threading
 import time
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss, SessionExpiredError
 
 logging.basicConfig(level=logging.ERROR)
 client = KazooClient(hosts=sys.argv[1], timeout=int(sys.argv[2]) / 1000)
@@ -64,17 +65,27 @@ def loop(name, kind, path, arg, sections, address):
     exclusive = kind != "read" and (kind != "semaphore" or arg == "1")
     for op in range(1, int(sections) + 1):
         tell(op, "called", weight=1, read=kind == "read")
-        lock.acquire()
-        granted = time.monotonic_ns()
-        token = client.exists(node()).czxid  # a fencing token, comparable with those of the other side
-        event = dict(kind="granted", client=name, op=op, at=granted, token=token)
-        say("+ " + json.dumps(event))
-        if exclusive:
-            for set_name in (path.rsplit("/", 1)[0] + "/fenced", path.rsplit("/", 1)[0] + "/deaf"):
-                version = ask(set=set_name, client=name, token=token)
-                ask(set=set_name, client=name, token=token, base=version, element="%s-%d" % (name, op))
-        tell(op, "released")
-        lock.release()
+        end = "failed"
+        try:
+            lock.acquire()
+            granted = time.monotonic_ns()
+            token = client.exists(node()).czxid  # a fencing token, comparable with those of the other side
+            event = dict(kind="granted", client=name, op=op, at=granted, token=token)
+            end = "lost"
+            say("+ " + json.dumps(event))
+            if exclusive:
+                for set_name in (path.rsplit("/", 1)[0] + "/fenced", path.rsplit("/", 1)[0] + "/deaf"):
+                    version = ask(set=set_name, client=name, token=token)
+                    ask(set=set_name, client=name, token=token, base=version, element="%s-%d" % (name, op))
+            tell(op, "released")
+            end = ""
+            lock.release()
+        except (ConnectionLoss, SessionExpiredError):  # the machine is busy
+            if end:
+                tell(op, end)
+            client.stop()  # the section may have left its node, which goes with the session
+            client.start(60)
+            lock = make(name, kind, path, arg)
 
 
 def execute(word, *args):
