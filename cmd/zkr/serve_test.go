@@ -177,8 +177,17 @@ func TestServe_Forbidden(t *testing.T) {
 	require.NoError(t, err)
 
 	client, _ := sidecarClient(t, srv.Addr(), "--ui-root", "/")
-	event := nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":true`, "web1/42",
-		`"hidden":"2 nodes are not shown, such as /closed`)
+	event := ""
+	eventually(t, "the page is complete", func() bool {
+		answer, err := client.Get("http://zkr/ui/events")
+		require.NoError(t, err)
+		defer answer.Body.Close() //nolint:errcheck // read-only
+		// The first event; the others contain only what has changed.
+		event = nextEvent(t, bufio.NewReader(answer.Body))
+		return strings.Contains(event, `"current":true`)
+	})
+	require.Contains(t, event, "web1/42")
+	require.Contains(t, event, `"hidden":"2 nodes are not shown, such as /closed`)
 	require.Contains(t, event, `"path":"/open"`)
 	require.NotContains(t, event, `"path":"/half"`)
 	client, _ = sidecarClient(t, srv.Addr(), "--ui-root", "/half")
