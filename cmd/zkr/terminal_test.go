@@ -162,8 +162,8 @@ func stopped(pid int) bool {
 	return bytes.HasPrefix(state, []byte("T"))
 }
 
-// TestTerminal_StoppedForTooLong stops zkr from the keyboard until its session has ended, and resumes it. The program,
-// which is stopped as well, is dead before the session ends, so it cannot resume together with zkr.
+// TestTerminal_StoppedForTooLong stops zkr from the keyboard until its session has ended, and resumes it. The guard kills
+// the program, which is stopped as well, so it cannot resume together with zkr.
 func TestTerminal_StoppedForTooLong(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t, zktest.WithTickTime(300*time.Millisecond))
@@ -173,7 +173,7 @@ func TestTerminal_StoppedForTooLong(t *testing.T) {
 	x.presses(t, ctrlZ)
 	x.shows(t, "status:148")
 	eventually(t, "the session ends", func() bool { return len(srv.Sessions()) == 0 })
-	require.True(t, gone(pid), "the program has ended")
+	eventually(t, "the guard has killed the program", func() bool { return gone(pid) })
 	x.presses(t, "fg\n")
 	x.shows(t, "killed the program") // zkr did, or it finds that the guard has
 	x.presses(t, `echo "status of fg:"$?`+"\n")

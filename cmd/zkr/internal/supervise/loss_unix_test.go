@@ -5,6 +5,7 @@ package supervise
 import (
 	"log/slog"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -89,5 +90,31 @@ func TestObeyLoss_DeadlineMovesWhileStopping_GuardLearnsOfIt(t *testing.T) {
 	s.obeyLoss(now)
 	<-c.Done()
 	assert.True(t, c.Status().Overdue)
+	c.Close()
+}
+
+// On a busy machine the guard may report the end of the program late. zkr then said that 0 processes were still running,
+// and an elected program was not started again.
+func TestOver_TheReportOfTheEndIsLate(t *testing.T) {
+	host, err := child.NewHost()
+	require.NoError(t, err)
+	defer host.Close()
+	c := guarded(t, host, "/bin/sleep", "300")
+	require.NoError(t, syscall.Kill(c.Group(), syscall.SIGSTOP))
+	require.NoError(t, syscall.Kill(c.Pid(), syscall.SIGKILL))
+	for c.Left() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	s := &supervision{
+		child: c, target: &Target{}, killed: time.Now().Add(-time.Minute), deadline: &deadline{until: time.Now()},
+	}
+	s.events, err = newEvents(slog.New(slog.DiscardHandler), -1)
+	require.NoError(t, err)
+	assert.False(t, s.over())
+	require.NoError(t, syscall.Kill(c.Group(), syscall.SIGCONT))
+	<-c.Done()
+	s.ended = true
+	assert.True(t, s.over())
+	assert.False(t, s.end.Unfinished)
 	c.Close()
 }

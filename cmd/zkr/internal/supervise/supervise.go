@@ -328,10 +328,14 @@ func (s *supervision) hopeless() bool {
 	if s.end.Unfinished || s.killed.IsZero() || now.Before(s.deadline.until) || now.Before(s.killed.Add(2*time.Second)) {
 		return false
 	}
+	left := s.child.Left()
+	if left == 0 { // the report of the end is late
+		return false
+	}
 	s.end.Unfinished = true
-	s.events.say(slog.LevelError, "unkillable", fields{"processes": s.child.Left()},
+	s.events.say(slog.LevelError, "unkillable", fields{"processes": left},
 		"%d processes are still running after SIGKILL, at the deadline of the lock: the next holder may run at the same time",
-		s.child.Left())
+		left)
 	return s.asked == nil
 }
 
