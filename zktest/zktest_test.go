@@ -30,6 +30,7 @@ func TestClient_CallsOfGoZookeeper_Work(t *testing.T) {
 				break
 			}
 		}
+		synctest.Wait() // go-zookeeper has a data race if a watch is set as soon as it has connected
 
 		path, err := c.Create("/a", []byte("one"), 0, open)
 		require.NoError(t, err)
