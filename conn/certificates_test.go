@@ -138,7 +138,7 @@ func TestTLS_CannotBeReadForAWhile(t *testing.T) {
 	require.Equal(t, session, c.Status().Session)
 	require.Eventually(t, func() bool {
 		return strings.Contains(log.String(), "keeping the previous one") && strings.Contains(log.String(), "half a file")
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 func TestTLS_BadFunctions(t *testing.T) {

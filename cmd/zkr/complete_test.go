@@ -50,9 +50,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"status", "--servers", "127.0.0.1:1", "/"}, []string{}},
 	} {
 		for deadline := time.Now().Add(30 * time.Second); ; { // a busy machine may take longer than a shell waits
-			began := time.Now()
 			got := complete(c.words...)
-			require.Less(t, time.Since(began), 10*completionPatience)
 			if slices.Equal(got, c.want) || time.Now().After(deadline) {
 				require.Equal(t, c.want, got, "%q", c.words)
 				break

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -45,14 +46,18 @@ func TestHeld_AKilledZkrLeavesNoFile(t *testing.T) {
 func TestHeld_StaysLost(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
-	z := start(t, srv, "a", "lock", "--session-timeout=30s", "--grace=12s", "/p", "--", "sh", "-c",
-		`trap 'sleep 4 & wait; "$ZKR" held; echo "$?"; exit 0' TERM; echo ready; while :; do sleep 0.05; done`)
+	connected := filepath.Join(t.TempDir(), "connected")
+	z := start(t, srv, "a", "lock", "-v", "--session-timeout=36s", "--grace=15s", "/p", "--", "sh", "-c",
+		`trap 'until test -e "$0"; do sleep 0.05; done; sleep 1; "$ZKR" held; echo "$?"; exit 0' TERM
+		echo ready; while :; do sleep 0.05; done`, connected)
 	z.until(t, "started")
 	eventually(t, "the program is ready", func() bool { return strings.Contains(z.out.String(), "ready") })
 	srv.Refuse(zktest.Label("a"))
 	srv.Cut(zktest.Label("a"))
 	z.until(t, "term")
 	srv.Accept(zktest.Label("a"))
+	eventually(t, "a server answers", func() bool { return strings.Count(z.err.String(), "zookeeper: connected") == 2 })
+	require.NoError(t, os.WriteFile(connected, nil, 0o600))
 	assert.Equal(t, exit.Lost, z.status(t))
 	assert.Equal(t, "ready\n79\n", z.out.String())
 }

@@ -507,11 +507,11 @@ func TestElect_CredentialsRefused(t *testing.T) {
 	auth := filepath.Join(t.TempDir(), "auth")
 	require.NoError(t, os.WriteFile(auth, []byte("digest:alice:secret\n"), 0o600))
 	z := start(t, srv, "a", "elect", "--auth-file", auth, "/e", "--", "sleep", "300")
-	require.Eventually(t, func() bool { return len(srv.Children("/e")) == 2 }, 10*time.Second, 10*time.Millisecond)
+	eventually(t, "it is queued", func() bool { return len(srv.Children("/e")) == 2 })
 	refuse := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpAuth, Times: -1},
 		zktest.Fail(zktest.CodeAuthFailed))
 	srv.Cut(zktest.Label("a"))
-	require.Eventually(t, func() bool { return refuse.Hits() >= 3 }, 10*time.Second, 10*time.Millisecond)
+	eventually(t, "it keeps trying", func() bool { return refuse.Hits() >= 3 })
 	refuse.Remove()
 	require.NoError(t, leader.Release(t.Context()))
 	z.until(t, "acquired")
