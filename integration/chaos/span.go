@@ -10,7 +10,7 @@ import (
 const (
 	endReleased = "released"
 	endKilled   = "killed"  // with its process
-	endFrozen   = "frozen"  // its process was frozen when it was lost
+	endFrozen   = "frozen"  // its process was frozen when it was lost, or did not run because the machine was busy
 	endDeleted  = "deleted" // the operator deleted its node
 	endLost     = "lost"    // a running process was notified
 )
@@ -27,7 +27,8 @@ type span struct {
 // spans turns operations into holds. The end of a hold depends on what its process could know:
 //
 //   - A running process holds until it learns of the loss, or releases.
-//   - A frozen process holds until the deadline, which is what it sees first when it resumes.
+//   - A process that is frozen, or that a busy machine does not run, holds until the deadline, which is what it sees
+//     first when it resumes.
 //   - A killed process holds until the kill.
 //   - If an operator deletes a node, the hold ends at the deletion. Its owner cannot know earlier.
 func (h *history) spans(group string) []span {
@@ -66,7 +67,7 @@ func (h *history) finish(s *span, op *operation) {
 	if op.lost != nil {
 		s.Lost, s.reason = true, op.lost.Reason
 		ends(op.lost.At, endLost)
-		if h.pausedBetween(op.client, op.called.At, op.lost.At) {
+		if op.lost.Stalled || h.pausedBetween(op.client, op.called.At, op.lost.At) {
 			ends(op.lost.Until, endFrozen)
 		}
 	}

@@ -68,6 +68,12 @@ func (s story) lostA(at, until int64) {
 	s.tell("a", journal.Line{Event: check.Event{Kind: check.Lost, At: at}, Until: until, Reason: "deadline"})
 }
 
+func (s story) stalledA(at, until int64) {
+	s.tell("a", journal.Line{
+		Event: check.Event{Kind: check.Lost, At: at}, Until: until, Stalled: true, Reason: "deadline",
+	})
+}
+
 // judgeStory judges a story, which is a single round with victim a.
 func judgeStory(t *testing.T, tell func(s story)) *Report {
 	t.Helper()
@@ -128,6 +134,18 @@ func TestJudge(t *testing.T) {
 			s.granted("b", 3, 60, 11)
 			s.released("b", 70)
 			s.lostA(101, 49)
+		}},
+		{"told late since the machine was busy", "", func(s story) {
+			s.granted("a", 1, 2, 10)
+			s.granted("b", 3, 60, 11)
+			s.stalledA(65, 49)
+			s.released("b", 70)
+		}},
+		{"the machine was busy, and the deadline was too late", "C2", func(s story) {
+			s.granted("a", 1, 2, 10)
+			s.granted("b", 3, 60, 11)
+			s.stalledA(65, 61)
+			s.released("b", 70)
 		}},
 		{"stood still, and the deadline was too late", "C2", func(s story) {
 			s.granted("a", 1, 2, 10)

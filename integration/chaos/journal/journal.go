@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"sync"
@@ -94,6 +95,8 @@ type Line struct {
 	View *View `json:"view,omitempty"`
 	// Until belongs to Granted and Lost: the deadline of the hold, and when the loss took effect, on the shared clock.
 	Until int64 `json:"until,omitempty"`
+	// Stalled belongs to Lost: at some time between the loss and the report, the machine did not run the process.
+	Stalled bool `json:"stalled,omitempty"`
 	// Stuck belongs to Granted: by order, the hold lasts until it is lost or until the next order.
 	Stuck bool `json:"stuck,omitempty"`
 	// Reason belongs to Lost, Failed and Unknown.
@@ -159,6 +162,6 @@ func (o *Op) Tell(l Line) {
 	w := o.writer
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l.Client, l.Op, l.At = w.client, o.number, Now()
+	l.Client, l.Op, l.At = w.client, o.number, cmp.Or(l.At, Now())
 	_ = w.out.Encode(l) // fails if the reader is gone, and then no line is needed
 }

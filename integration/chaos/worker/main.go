@@ -27,6 +27,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/fence"
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
 	"github.com/zkrecipes/zkrecipes/integration/chaos/resource"
+	"github.com/zkrecipes/zkrecipes/integration/kit/awake"
 	"github.com/zkrecipes/zkrecipes/zkkerberos"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
@@ -298,10 +299,12 @@ func (w *worker) chat(h *zkrecipes.Hold) {
 }
 
 func tellLoss(op *journal.Op, err error) {
-	l := journal.Line{Event: check.Event{Kind: check.Lost}}
+	now := time.Now()
+	l := journal.Line{Event: check.Event{Kind: check.Lost, At: journal.At(now)}}
 	var lost *zkrecipes.LostError
 	if errors.As(err, &lost) {
 		l.Reason, l.Until = lost.Reason.String(), journal.At(lost.At)
+		l.Stalled = awake.Longest(lost.At, now) > 0
 	}
 	op.Tell(l)
 }

@@ -1,5 +1,6 @@
-// Package awake measures time, excluding periods in which the machine was suspended, for limits in tests. A host may
-// stop a virtual machine for seconds, and that must not count as a delay in what is measured.
+// Package awake measures time, excluding periods in which this process did not run, for limits in tests. A host may stop
+// a virtual machine for seconds, and a busy machine may have other processes to run. That must not count as a delay in
+// what is measured.
 package awake
 
 import (
@@ -7,8 +8,7 @@ import (
 	"time"
 )
 
-// beat is how often the process checks that it runs. If a check is late by ten beats, the machine was suspended. On a
-// machine that is merely busy, checks are late by less.
+// beat is how often the process checks that it runs. If a check is late by more than two beats, it did not.
 const beat = 10 * time.Millisecond
 
 var (
@@ -32,7 +32,7 @@ func init() {
 
 // note records a pause if two checks are too far apart.
 func note(last, now time.Time) {
-	if now.Sub(last) > 10*beat {
+	if now.Sub(last) > 3*beat {
 		mu.Lock()
 		defer mu.Unlock()
 		pauses = append(pauses, pause{last.Add(beat), now})

@@ -19,6 +19,6 @@ func TestBetween(t *testing.T) {
 	} {
 		require.Equal(t, time.Duration(c.want)*time.Second, Between(at(c.from), at(c.to)), "%+v", c)
 	}
-	note(at(40), at(40).Add(10*beat))
+	note(at(40), at(40).Add(3*beat))
 	require.Equal(t, 10*time.Second, Between(at(35), at(45)), "a look that is a little late")
 }
