@@ -60,8 +60,10 @@ func start(t *testing.T, id, servers, path string, flags ...string) *process {
 	t.Helper()
 	program, err := binary()
 	require.NoError(t, err)
-	args := append([]string{"-servers", servers, "-path", path, "-id", id, "-session-timeout", sessionTimeout.String()},
-		flags...)
+	args := append([]string{
+		"-servers", servers, "-path", path, "-id", id, "-session-timeout", sessionTimeout.String(),
+		"-connect-timeout", limit.String(),
+	}, flags...)
 	p := &process{
 		t: t, id: id, cmd: exec.Command(program, args...), exited: make(chan struct{}),
 		changed: make(chan struct{}, 1),
