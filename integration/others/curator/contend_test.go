@@ -23,7 +23,7 @@ import (
 // session is the session timeout of clients that must survive even on a loaded machine. short is the session timeout of
 // processes that a test kills.
 const (
-	session = 10 * time.Second
+	session = 30 * time.Second
 	short   = 3 * time.Second
 )
 
@@ -58,7 +58,7 @@ func open(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{classes: classes}
 	curator.Compile(t, s.classes)
-	s.addr = zkserver.Start(t).Addr()
+	s.addr = zkserver.Start(t, zkserver.WithSessionTimeouts(time.Second, session)).Addr()
 	s.peer = s.start(t, session, s.event)
 	for i := range s.clients {
 		s.clients[i] = s.dial(t, fmt.Sprint("go-", i))
