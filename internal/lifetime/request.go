@@ -19,6 +19,8 @@ type Request struct {
 
 	// The bytes of the ephemeral nodes that it creates, which the caller counts before it sends the request.
 	Ephemerals int
+
+	barrier bool // made by BarrierRequest
 }
 
 // Send sends the requests in this order, without waiting, and calls sent, if not nil, once all later requests of the
@@ -68,7 +70,8 @@ func SyncRequest(abs, path string, done func(error)) Request {
 // session, and refuses if another server owns it by now.
 func BarrierRequest(done func(error)) Request {
 	check := []any{&zk.CheckVersionRequest{Path: "/", Version: -1}}
-	return Request{Op: wire.OpMulti, Path: "/", Frame: wire.MultiFrame(check), Done: func(r link.Reply, err error) {
+	r := Request{Op: wire.OpMulti, Path: "/", Frame: wire.MultiFrame(check), barrier: true}
+	r.Done = func(r link.Reply, err error) {
 		if err == nil {
 			var answers []zk.MultiResponse
 			if answers, err = wire.MultiReply(r.Body, len(check)); len(answers) != len(check) {
@@ -79,5 +82,6 @@ func BarrierRequest(done func(error)) Request {
 			err = nil // the root may not be read, but a quorum has agreed nevertheless
 		}
 		done(err)
-	}}
+	}
+	return r
 }

@@ -18,8 +18,14 @@ import (
 func traced(ctx context.Context, tracers *trace.Tracers, r Request) func(link.Reply, error) {
 	return func(got link.Reply, err error) {
 		told := err
-		if r.Op == wire.OpExists && errors.Is(err, zk.ErrNoNode) {
+		switch {
+		case r.Op == wire.OpExists && errors.Is(err, zk.ErrNoNode):
 			told = nil // that is an answer to the question
+		case r.Op == wire.OpMulti && err == nil:
+			told = wire.ErrorOf(wire.MultiCode(got.Body))
+		}
+		if r.barrier && errors.Is(told, zk.ErrNoAuth) {
+			told = nil // so is that
 		}
 		at := got.At
 		if at.IsZero() {

@@ -326,6 +326,8 @@ func TestTracer_Requests(t *testing.T) {
 		require.ErrorIs(t, err, zk.ErrNodeExists)
 		_, err = c.Multi(ctx, zkrecipes.OpSet("/x", nil, -1), zkrecipes.OpDelete("/x", -1))
 		require.NoError(t, err)
+		_, err = c.Multi(ctx, zkrecipes.OpCreate("/y", nil, 0), zkrecipes.OpCheck("/x", 7))
+		require.ErrorIs(t, err, zk.ErrNoNode)
 		exists, _, err := c.Exists(ctx, "/x")
 		require.NoError(t, err)
 		require.False(t, exists)
@@ -346,9 +348,29 @@ func TestTracer_Requests(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %s %v %s", q.Op, q.Path, q.Took, q.Code))
 		}
 		require.Equal(t, []string{
-			"create /x 10ms ", "create /x 10ms node-exists", "multi /x 10ms ", "exists /x 0s ", "exists /x 0s invalid-acl",
+			"create /x 10ms ", "create /x 10ms node-exists", "multi /x 10ms ", "multi /y 10ms no-node", "exists /x 0s ", "exists /x 0s invalid-acl",
 			"children /x 0s no-node", "sync / 0s ", "set /x 10ms connection-loss",
-		}, got[:8])
+		}, got[:9])
+	})
+}
+
+// A client asks for a quorum by a transaction on the root, and may not be permitted to read that.
+func TestTracer_UnreadableRoot_IsNoError(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c, r := dial(t, srv, "a")
+		_, err := c.SetACL(t.Context(), "/", zk.WorldACL(zk.PermAll&^zk.PermRead), -1)
+		require.NoError(t, err)
+		h, err := newMutex(t, c).Lock(t.Context())
+		require.NoError(t, err)
+		srv.Cut(zktest.Everyone)
+		require.NoError(t, c.Ready(t.Context()))
+		require.NoError(t, h.Check(t.Context()))
+		synctest.Wait()
+		asked := slices.DeleteFunc(r.requests, func(q zkrecipes.Request) bool { return q.Op != "multi" || q.Path != "/" })
+		require.NotEmpty(t, asked)
+		for _, q := range asked {
+			require.NoError(t, q.Err)
+		}
 	})
 }
 

@@ -382,8 +382,8 @@ func MultiReply(body []byte, ops int) (responses []zk.MultiResponse, err error) 
 	return responses, err
 }
 
-// multiCode returns the code of the op because of which a transaction failed, or 0.
-func multiCode(body []byte) int32 {
+// MultiCode returns the code of the op because of which a transaction failed, or 0. The header of such a reply has 0.
+func MultiCode(body []byte) int32 {
 	d := decoder{body: body}
 	for {
 		op, done, _ := d.int32(), d.bool(), d.int32()

@@ -136,7 +136,7 @@ const sessionExpired = -112
 //
 // Source: PrepRequestProcessor checks the session with each op of a multi, and turns the error into a result.
 func (h Header) CodeOf(op int32, body []byte) int32 {
-	if op == OpMulti && h.Code == 0 && multiCode(body) == sessionExpired {
+	if op == OpMulti && h.Code == 0 && MultiCode(body) == sessionExpired {
 		return sessionExpired
 	}
 	return h.Code
