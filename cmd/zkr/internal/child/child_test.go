@@ -235,13 +235,14 @@ func await(condition func() bool) error {
 	return nil
 }
 
-// stranger starts a process below the host that the command has not started: a shell that becomes zkr by exec may have
-// such children.
+// stranger starts a process below the host that the command has not started, and that starts others: a shell that
+// becomes zkr by exec may have such children.
 func stranger() error {
-	other := exec.Command("sleep", "300") //nolint:noctx // it must outlive the command
+	other := exec.Command("sh", "-c", "while :; do sleep 0.01; done") //nolint:noctx // it must outlive the command
 	if err := other.Start(); err != nil {
 		return err
 	}
+	defer other.Process.Kill() //nolint:errcheck // it is alive
 	one, err := begin(child.Command{}, "sleep 300")
 	if err != nil {
 		return err
@@ -252,10 +253,16 @@ func stranger() error {
 	if err := await(func() bool { return one.Left() == 0 }); err != nil { // the guard may die first and the command later
 		return fmt.Errorf("the stranger is counted: %d: %w", one.Left(), err)
 	}
+	for range 20 {
+		if n := one.Left(); n > 0 {
+			return fmt.Errorf("what the stranger starts is counted: %d", n)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 	if err := other.Process.Signal(syscall.Signal(0)); err != nil {
 		return fmt.Errorf("the stranger was killed: %w", err)
 	}
-	return other.Process.Kill()
+	return nil
 }
 
 // several runs three commands with a daemon each. One ends, the guard of another is killed, and the third continues.

@@ -83,9 +83,9 @@ func (c *Child) Foreign() (pids []int) {
 }
 
 // tree returns the live processes that the command has started, and the command itself. Processes that other commands
-// have started are below their own guards. If another guard was killed, its leftovers are included here, too, until
-// they are killed, except for the group of its command: a process there that cannot be killed must not hold up other
-// commands.
+// have started are below their own guards, and whatever a strange process starts is below that one. If another guard
+// was killed, its leftovers are included here, too, until they are killed, except for the group of its command: a
+// process there that cannot be killed must not hold up other commands.
 func (c *Child) tree() ([]process, error) {
 	s := c.host.look()
 	if s.err != nil {
@@ -95,12 +95,14 @@ func (c *Child) tree() ([]process, error) {
 		if of := s.guards[p.pid]; of != nil {
 			return of != c
 		}
+		if since, strange := c.strange[p.pid]; strange && since == p.since {
+			return true
+		}
 		of := s.groups[p.group]
 		return of != nil && of != c && p.parent == os.Getpid()
 	})
 	return slices.DeleteFunc(members(os.Getpid(), c.group(), all), func(p process) bool {
-		since, strange := c.strange[p.pid]
-		return strange && since == p.since || s.guards[p.pid] == c
+		return s.guards[p.pid] == c
 	}), nil
 }
 
