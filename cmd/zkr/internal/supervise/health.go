@@ -32,7 +32,7 @@ func (s *supervision) watchHealth() (sick <-chan error, quiet func()) {
 // unhealthy stops a program whose check fails, so that another candidate can lead. Since the program may hang, it is
 // eventually killed.
 func (s *supervision) unhealthy(now time.Time, err error) {
-	if s.ended || s.leaving || !s.stopAt.IsZero() || !s.killed.IsZero() {
+	if !s.ended.IsZero() || s.leaving || !s.stopAt.IsZero() || !s.killed.IsZero() {
 		return // it has ended, or is being stopped for another reason
 	}
 	s.end.Unhealthy, s.end.Code = true, exit.Failure

@@ -113,7 +113,7 @@ func TestOver_TheReportOfTheEndIsLate(t *testing.T) {
 	assert.False(t, s.over())
 	require.NoError(t, syscall.Kill(c.Group(), syscall.SIGCONT))
 	<-c.Done()
-	s.ended = true
+	s.ended = time.Now()
 	assert.True(t, s.over())
 	assert.False(t, s.end.Unfinished)
 	c.Close()

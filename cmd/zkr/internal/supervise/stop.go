@@ -42,7 +42,7 @@ func (s *supervision) stop(reason string, killAt time.Time) {
 
 // kill kills the program and everything that it has started, repeatedly until nothing is left.
 func (s *supervision) kill(reason string) {
-	if !s.killed.IsZero() || s.ended && s.child.Left() == 0 {
+	if !s.killed.IsZero() || !s.ended.IsZero() && s.child.Left() == 0 {
 		return
 	}
 	err := s.child.Kill()

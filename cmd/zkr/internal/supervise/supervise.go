@@ -34,13 +34,15 @@ type supervision struct {
 	started   time.Time
 	late      *lateness
 	looked    time.Time // the last look at the clock
-	ended     bool      // the program itself has ended; processes that it started may still run
+	ended     time.Time // when the program itself ended, after which processes that it started may still run; zero before
 	stopAt    time.Time // when zkr asked the program to stop; zero if it did not
-	leaving   bool      // a signal that was passed on has asked the program to stop
+	leaving   bool      // a signal that the program has received has asked it to stop
 	killAt    time.Time // when patience ends; zero means never
 	killed    time.Time // the first kill
 	suspected bool
 	told      time.Time // the deadline in the state file
+	leftovers int       // what was left at the latest look, see left
+	recount   time.Time // when left looks again
 	searched  time.Time // the last search for processes of other users
 	foreign   map[int]bool
 
@@ -210,7 +212,7 @@ func (s *supervision) run() Ending {
 			s.unhealthy(time.Now(), err)
 		case <-gone:
 			quiet() // a check runs below this process, just like leftovers of the program
-			s.ended, gone = true, nil
+			s.ended, gone = time.Now(), nil
 			s.tellOverdue()
 		case <-asked:
 			asked = nil
@@ -240,12 +242,33 @@ func (s *supervision) beat() time.Duration {
 	return min(max(s.timeout/64, 5*time.Millisecond), 100*time.Millisecond)
 }
 
-// pause returns the time until the next iteration. The end of a process that is not a child of zkr is not reported.
+// pause returns the time until the next iteration.
 func (s *supervision) pause() time.Duration {
-	if !s.killed.IsZero() || s.ended {
-		return 5 * time.Millisecond
+	if s.killed.IsZero() && s.ended.IsZero() {
+		return s.beat()
 	}
-	return s.beat()
+	return min(s.interval(), s.beat())
+}
+
+// interval returns how often to look for what is left of a program that has ended or was killed. The end of a process
+// that is not a child of zkr is not reported, and each look lists all processes of the machine, so there are fewer the
+// longer it lasts.
+func (s *supervision) interval() time.Duration {
+	since := s.ended
+	if !s.killed.IsZero() {
+		since = s.killed
+	}
+	return min(max(time.Since(since)/64, 5*time.Millisecond), time.Second)
+}
+
+// left returns how many processes are left of a program that has ended. If there were some at the latest look, it looks
+// again only after the interval.
+func (s *supervision) left() int {
+	if s.leftovers == 0 || !time.Now().Before(s.recount) {
+		s.leftovers = s.child.Left()
+		s.recount = time.Now().Add(s.interval())
+	}
+	return s.leftovers
 }
 
 // look does whatever is due.
@@ -272,7 +295,7 @@ func (s *supervision) unbounded() bool { return s.stopAt.IsZero() || s.killAt.Is
 
 // runs reports whether the program has not ended or, with --leftovers wait, something that it has started has not.
 func (s *supervision) runs() bool {
-	return !s.ended || s.options.Leftovers == "wait" && s.child.Left() > 0
+	return s.ended.IsZero() || s.options.Leftovers == "wait" && s.left() > 0
 }
 
 // tellForeign reports each process that zkr may not signal when it appears.
@@ -303,10 +326,10 @@ func (s *supervision) tellOverdue() {
 // over reports whether the program and everything that it has started have ended, or could not be stopped. A program
 // that was asked to stop may have all the time it wants, but not what it leaves behind.
 func (s *supervision) over() bool {
-	if !s.ended {
+	if s.ended.IsZero() {
 		return s.hopeless()
 	}
-	left := s.child.Left()
+	left := s.left()
 	switch {
 	case left == 0, s.options.Leftovers == "ignore" && s.unbounded() && s.killed.IsZero():
 		s.events.say(s.target.steps(), "exited", fields{"status": s.child.Status().Code},
