@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -99,6 +101,30 @@ func TestTerminal_InterruptReachesTheProgramOnce(t *testing.T) {
 	assert.Equal(t, 5, x.status(t))
 	assert.Contains(t, x.seen(), "interrupt 1")
 	assert.NotContains(t, x.seen(), "interrupt 2", "zkr does not pass on what the terminal has sent already")
+}
+
+// TestTerminal_UnhealthyWhileStopping: a program that the terminal has asked to stop may fail its check.
+func TestTerminal_UnhealthyWhileStopping(t *testing.T) {
+	t.Parallel()
+	h := newHealth(t, http.StatusOK)
+	file := filepath.Join(t.TempDir(), "finished")
+	x := inTerminal(t, command(t, zktest.Run(t).Addr(), "elect", "--check="+h.URL, "--check-interval=0.02", "--grace=0.1",
+		"/e", "--shell",
+		`trap 'echo stopping; stopping=1' INT; trap 'echo passed on' USR1; echo up; `+
+			`until test "$stopping" && test -e `+file+`; do sleep 0.02; done`))
+	x.shows(t, "up")
+	h.pass(t)
+	x.presses(t, ctrlC)
+	x.shows(t, "stopping")
+	require.NoError(t, x.Process.Signal(syscall.SIGUSR1))
+	x.shows(t, "passed on") // zkr has seen the interrupt, too
+	h.status.Store(http.StatusServiceUnavailable)
+	before := h.checks.Load()
+	eventually(t, "failures", func() bool { return h.checks.Load() >= before+2 })
+	<-time.After(200 * time.Millisecond) // zkr hears of the third
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.Zero(t, x.status(t), x.seen())
+	require.NotContains(t, x.seen(), "asked the program to stop")
 }
 
 func TestTerminal_TwoInterruptsKill(t *testing.T) {

@@ -81,7 +81,7 @@ func (s *supervision) signalled(one os.Signal) {
 	reload := one == syscall.SIGHUP && !s.program.Command.Terminal
 	s.end.Reload = reload && (s.end.Reload || !s.end.Asked)
 	s.end.Asked, s.end.last = true, time.Now()
-	s.leaving = s.leaving || passed && !reload
+	s.leaving = s.leaving || (had || passed) && !reload
 	if had || reload {
 		return // the program may have a use for it, as a shell does for a key
 	}

@@ -209,6 +209,7 @@ func (s *supervision) run() Ending {
 		case err := <-sick:
 			sick = nil
 			s.look(time.Now())
+			s.takePending() // a program that is stopping may fail its check
 			s.unhealthy(time.Now(), err)
 		case <-gone:
 			quiet() // a check runs below this process, just like leftovers of the program
@@ -225,7 +226,7 @@ func (s *supervision) run() Ending {
 	}
 }
 
-// takePending handles the signals that arrived together with the end of the program.
+// takePending handles the signals that have arrived, which come before an event that arrived together with them.
 func (s *supervision) takePending() {
 	for {
 		select {
