@@ -222,7 +222,10 @@ func (a *app) startProgram(host *child.Host, path string, program []string) (*ch
 		defer null.Close() //nolint:errcheck // the program has its own copy
 		in = null
 	}
-	c, err := host.Start(child.Command{Path: path, Args: program, Env: os.Environ(), Files: []*os.File{in, a.out, a.err}})
+	c, err := host.Start(child.Command{
+		Path: path, Args: program, Env: os.Environ(), Files: []*os.File{in, a.out, a.err},
+		Setuid: true, // no lock depends on its end
+	})
 	if err != nil {
 		return nil, exit.OfStart(err)
 	}

@@ -93,3 +93,14 @@ func TestSetuid(t *testing.T) {
 	assert.Zero(t, status, errs)
 	assert.Contains(t, errs, "only a control group can stop processes that the program runs as another user")
 }
+
+// TestRegister_GainsPrivileges: a program without a lock may run set-user-id programs, and use its file capabilities.
+func TestRegister_GainsPrivileges(t *testing.T) {
+	const line = "NoNewPrivs:"
+	z := registering(t, zktest.Run(t), "grep "+line+" /proc/self/status", "--check=none")
+	require.Zero(t, z.status(t), z.err.String())
+	own, err := os.ReadFile("/proc/self/status")
+	require.NoError(t, err)
+	require.Contains(t, string(own), z.out.String())
+	require.Contains(t, z.out.String(), line)
+}
