@@ -39,8 +39,8 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.try, "try", false, "do not wait for other holders, but exit with the busy status")
 	flags.VarP(&f.wait, "wait", "w",
-		"maximum time to wait before exiting with the busy status, or with 69 if no server has answered; 0 means --try; "+
-			"default: no limit")
+		"maximum time to wait, once connected, before exiting with the busy status, or with 69 if no server answers; "+
+			"0 means --try; default: no limit; see --connect-timeout")
 	flags.IntVarP(&f.busy, "busy-status", "E", exit.Busy, "exit `status` when another holder has the lock")
 	flags.BoolVar(&f.busyOK, "busy-ok", false, "exit with 0 when another holder has the lock")
 	flags.StringVar(&f.id, "id", "", "`name` of this holder as shown to others, followed by host/pid; default: host/pid")
@@ -62,6 +62,8 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.addProgram(flags)
 	flags.Lookup("signal").Usage = "`signal` that asks the program to stop if zkr itself decides to, as before a loss; " +
 		"signals to zkr are passed on unchanged, see --forward"
+	flags.Lookup("stop-timeout").Usage = "time between a request to stop zkr, which a key of the terminal is not, and " +
+		"SIGKILL; default: no limit"
 	flags.Lookup("forward").Usage += "; without --stop-timeout, a signal that is not passed on does not stop the program"
 }
 

@@ -65,8 +65,8 @@ another caller may have the lock by the time wait returns.`,
 	cmd.Flags().StringVar(&leader, "leader", "", "wait until the holder or leader has this `name`")
 	noEnv(cmd, "leader") // leader --exec sets ZKR_LEADER for its hook
 	cmd.Flags().VarP(&limit, "wait", "w",
-		"maximum time to wait before exiting with 75, or with 69 if no server has answered; 0 means to check once; "+
-			"default: no limit")
+		"maximum time to wait, once connected, before exiting with 75, or with 69 if no server answers; "+
+			"0 means to check once; default: no limit; see --connect-timeout")
 	return cmd
 }
 
