@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -12,10 +13,10 @@ import (
 type Claim struct {
 	core     *core
 	path     string
-	before   *Claim           // of the object that was leaving; nil if there was none
-	leaving  bool             // guarded by core.mu, like the next
-	seenTo   *session.Session // see SeenTo
-	released chan struct{}    // closed when the object is done
+	before   *Claim             // of the object that was leaving; nil if there was none
+	leaving  bool               // guarded by core.mu, like the next
+	seenTo   *lifetime.Lifetime // see SeenTo; that of a session, whatever its chroot
+	released chan struct{}      // closed when the object is done
 }
 
 // Claim claims a path. It reports false if another object has it and is not leaving.
@@ -74,8 +75,8 @@ func (c *Client) AwaitRelease(ctx context.Context, path string) error {
 func (c *Claim) SeenTo(s *session.Session) {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
-	if c.seenTo != s {
-		c.seenTo = s
+	if c.seenTo != s.Lifetime {
+		c.seenTo = s.Lifetime
 		c.core.broadcast()
 	}
 }
@@ -89,7 +90,7 @@ func (c *core) awaitClaims(ctx context.Context) {
 		c.mu.Lock()
 		changed, waits := c.changed, false
 		for _, claim := range c.claims {
-			waits = waits || !claim.leaving && claim.seenTo != c.session
+			waits = waits || !claim.leaving && claim.seenTo != c.session.Lifetime
 		}
 		c.mu.Unlock()
 		if !waits {
@@ -108,6 +109,7 @@ func (c *Claim) Leave() {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
 	c.leaving = true
+	c.core.broadcast()
 }
 
 // Release ends the claim. It is called once, after the previous object has released the path.
@@ -116,6 +118,7 @@ func (c *Claim) Release() {
 	defer c.core.mu.Unlock()
 	if c.core.claims[c.path] == c {
 		delete(c.core.claims, c.path)
+		c.core.broadcast()
 	}
 	c.before = nil
 	close(c.released)

@@ -38,7 +38,7 @@ type core struct {
 	closed     bool
 	session    *session.Session // the latest
 	earlier    []int64          // the sessions before it, up to maxEarlier
-	changed    chan struct{}    // closed, and replaced, when a session comes up or ends
+	changed    chan struct{}    // closed, and replaced, when a session comes up or ends, or a claim changes
 	lastErr    error            // why the last connection or attempt to connect failed; nil while connected
 	refused    error            // why the session that all servers rejected ended; nil once one has come up
 	trying     string           // the server of the latest attempt
@@ -235,7 +235,7 @@ func (c *core) Failed(server string, err error) {
 // failed records a failure. The caller holds mu.
 func (c *core) failed(err error) { c.trouble = trouble{err, time.Now()} }
 
-// broadcast wakes the callers that wait for a session. The caller holds mu.
+// broadcast wakes the callers that wait for a session or for claims. The caller holds mu.
 func (c *core) broadcast() {
 	close(c.changed)
 	c.changed = make(chan struct{})

@@ -287,6 +287,30 @@ func TestSession_OfBefore_IsReplaced(t *testing.T) {
 	})
 }
 
+// Others may be waiting behind the contenders of the session before. It is closed once the node has been replaced, also
+// if the client has a chroot.
+func TestSession_OfBefore_IsClosedOnceReplaced(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		const latency = 50 * time.Millisecond
+		n, err := node.New(bubble.DialAt(t, srv, "a", "/app"), "/workers/w1", []byte("1"))
+		require.NoError(t, err)
+		old := ready(t, n).State().Session
+		srv.SetLatency(latency)
+		srv.Down()
+		time.Sleep(bubble.Timeout + time.Second)
+		srv.Up() // each session gets a full timeout
+		ready(t, n)
+		time.Sleep(2 * time.Second)
+		history := srv.History()
+		made := slices.IndexFunc(history, func(txn zktest.Txn) bool { return txn.Zxid == n.State().Czxid })
+		closed := slices.IndexFunc(history, func(txn zktest.Txn) bool {
+			return txn.Op == zktest.OpCloseSession && txn.Session == old
+		})
+		require.Greater(t, closed, made)
+		require.LessOrEqual(t, history[closed].Time.Sub(history[made].Time), 4*latency)
+	})
+}
+
 // Until the next attempt, Ready returns the error of the server.
 func TestSession_OfBefore_IsReplacedAfterARefusal(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
