@@ -81,10 +81,10 @@ func (c *Claim) SeenTo(s *session.Session) {
 	}
 }
 
-// awaitClaims waits until every object has seen to its node in the latest session, but for a second at most, since
-// others may be waiting for the end of a session before.
-func (c *core) awaitClaims(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+// awaitClaims waits until every object has seen to its node in the latest session, or the client is closed, but for a
+// second at most, since others may be waiting for the end of a session before.
+func (c *core) awaitClaims() {
+	ctx, cancel := context.WithTimeout(c.ctx, time.Second)
 	defer cancel()
 	for {
 		c.mu.Lock()

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"net"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
+	"github.com/zkrecipes/zkrecipes/recipes/node"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -38,6 +40,38 @@ func TestClose_Unanswered_TracersHaveReturned(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Zero(t, late.Load())
 	})
+}
+
+// A client is closed because it has lost its session to an outage. What that session left on the servers is gone when
+// Close returns, no matter how far the client has got with it.
+func TestClose_SessionBefore_IsClosedAsWell(t *testing.T) {
+	for name, kept := range map[string]bool{"a kept node is being replaced": true, "it is being closed": false} {
+		t.Run(name, func(t *testing.T) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				c := trial.Dial(t, srv, conn.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+					select {
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					case <-time.After(100 * time.Millisecond):
+						return srv.DialAs(trial.Label)(ctx, network, addr)
+					}
+				}))
+				if kept {
+					srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Delay(500*time.Millisecond))
+					n, err := node.New(c, "/n", nil)
+					require.NoError(t, err)
+					require.NoError(t, n.Ready(t.Context()))
+				}
+				srv.Down()
+				time.Sleep(trial.Timeout + time.Second)
+				srv.Up() // each session gets a full timeout
+				require.NoError(t, c.Ready(t.Context()))
+				synctest.Wait()
+				require.LessOrEqual(t, trial.After(func() { require.NoError(t, c.Close()) }), time.Second)
+				require.Empty(t, srv.Sessions())
+			})
+		})
+	}
 }
 
 // A caller that was slow has missed transitions when its context ends. None of them is yielded after that.

@@ -84,6 +84,8 @@ func (c *core) close(patience context.Context) {
 	last.Err = nil
 	c.transit(closed, last, "reason", zkrecipes.LossClosed.String())()
 	c.stop()
+	patience, cancel := context.WithTimeout(patience, time.Second)
+	defer cancel()
 	defer context.AfterFunc(patience, func() { // by now the request to close the session has been sent
 		c.hurry()
 		s.Drop()
@@ -156,9 +158,9 @@ func (c *core) Up(now lifetime.Report) (log func()) {
 	c.orphans = nil
 	c.mu.Unlock()
 	for _, left := range orphans {
-		c.Start(c.ctx, func(ctx context.Context) {
-			c.awaitClaims(ctx) // a kept node replaces that of the old session in one transaction
-			c.closeOrphan(ctx, left)
+		c.wg.Go(func() { // even if the client is being closed: that waits for the caller
+			c.awaitClaims() // a kept node replaces that of the old session in one transaction
+			c.closeOrphan(left)
 		})
 	}
 	return log

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
@@ -37,21 +36,17 @@ func (c *core) noteOrphan(s *session.Session) {
 		defer c.mu.Unlock()
 		c.orphans = append(c.orphans, left)
 	case zkrecipes.LossRefused:
-		c.wg.Go(func() {
-			// Close may be called next, and waits for it.
-			ctx, cancel := context.WithTimeout(c.patience, time.Second)
-			defer cancel()
-			c.closeOrphan(ctx, left)
-		})
+		c.wg.Go(func() { c.closeOrphan(left) })
 	default: // the servers have ended it, or are being notified
 	}
 }
 
-// closeOrphan asks one server after another to close the session, until one reports that it is gone.
-func (c *core) closeOrphan(ctx context.Context, left orphan) {
+// closeOrphan asks one server after another to close the session, until one reports that it is gone. It goes on while the
+// client is being closed: often the loss of that session is why.
+func (c *core) closeOrphan(left orphan) {
 	var errs []error
 	for _, server := range c.hosts.order() {
-		err := c.closeOrphanAt(ctx, server, left)
+		err := c.closeOrphanAt(server, left)
 		if err == nil {
 			return
 		}
@@ -62,8 +57,8 @@ func (c *core) closeOrphan(ctx context.Context, left orphan) {
 }
 
 // closeOrphanAt closes the session at a server; see [link.CloseSession].
-func (c *core) closeOrphanAt(ctx context.Context, server lifetime.Server, left orphan) error {
-	ctx, cancel := context.WithTimeout(ctx, c.ensemble.ConnectTimeout())
+func (c *core) closeOrphanAt(server lifetime.Server, left orphan) error {
+	ctx, cancel := context.WithTimeout(c.patience, c.ensemble.ConnectTimeout())
 	defer cancel()
 	raw, err := c.opts.Dial(ctx, server)
 	if err != nil {
