@@ -45,7 +45,7 @@ type core struct {
 	trouble    trouble          // the latest
 	lastAnswer lifetime.Answer  // the latest one of the earlier sessions
 	attempts   attempts         // those that failed since a session was up
-	orphans    []orphan
+	orphans    []lifetime.Remains
 	claims     map[string]*Claim
 }
 

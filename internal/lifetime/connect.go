@@ -86,7 +86,7 @@ type unansweredError struct{ error }
 func (e unansweredError) Unwrap() error { return e.error }
 
 func (l *Lifetime) connect(server Server, again bool, a *attempt) error {
-	who, err := l.startExchange(server, a.began.Add(a.limit))
+	who, err := l.opts.startExchange(l.ctx, server, a.began.Add(a.limit))
 	if err != nil {
 		return err
 	}

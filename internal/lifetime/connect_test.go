@@ -20,6 +20,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	kit "github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -67,6 +68,8 @@ func TestOrphan_ServerHangsUp_TheNextIsAsked(t *testing.T) {
 	for _, name := range []string{
 		"before it answers", "in the middle of an answer", "after it has resumed the session",
 		"after an answer that cannot be read", "after it has resumed the session, and an answer that cannot be read",
+		"after it has resumed the session, and an error",
+		"after it has resumed the session, and an answer to another request",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,10 +105,15 @@ func TestOrphan_ServerHangsUp_TheNextIsAsked(t *testing.T) {
 							go func() { _, _ = io.Copy(io.Discard, far) }()
 							_, _ = raw.Write(request)
 							answer := make([]byte, 41)
-							n, _ := io.ReadFull(raw, answer[:40])
+							n, _ := io.ReadFull(raw, answer)
 							_, _ = far.Write(answer[:n])
-							if strings.HasSuffix(name, "cannot be read") {
+							switch {
+							case strings.HasSuffix(name, "cannot be read"):
 								_, _ = far.Write([]byte{0, 0, 0, 4, 0, 0, 0, 1})
+							case strings.HasSuffix(name, "error"):
+								_, _ = far.Write(kit.Frame([]byte{3: 1, 12: 0xff, 0xff, 0xff, 0xfc}))
+							case strings.HasSuffix(name, "another request"):
+								_, _ = far.Write(kit.Frame([]byte{3: 2, 15: 0}))
 							}
 						}
 					}()

@@ -48,15 +48,8 @@ func (l *Lifetime) handshake(c *link.Connection, sent time.Time, who *exchange, 
 	if !l.takeTimeout(sent, g.Timeout) {
 		return nil
 	}
-	if who != nil {
-		if err := l.exchange(c, who); err != nil {
-			return err
-		}
-	}
-	for _, credential := range l.opts.Auth {
-		if err := l.authenticate(c, credential); err != nil {
-			return err
-		}
+	if err := l.opts.authenticate(c, who); err != nil {
+		return err
 	}
 	// This precedes every call that the session admits.
 	l.traceConnect(a, nil)
@@ -67,15 +60,22 @@ func (l *Lifetime) handshake(c *link.Connection, sent time.Time, who *exchange, 
 
 var errExpired = errors.New("the session has expired")
 
-// authenticate sends a credential and waits for the answer.
-func (l *Lifetime) authenticate(c *link.Connection, shown Credential) error {
-	code, err := c.Show(shown.Scheme, shown.Credential)
-	if err != nil {
-		return err
+// authenticate performs the SASL exchange, if there is one, and sends the credentials.
+func (o *Config) authenticate(c *link.Connection, who *exchange) error {
+	if who != nil {
+		if err := o.exchange(c, who); err != nil {
+			return err
+		}
 	}
-	if code != 0 {
-		return fmt.Errorf("%w: check the scheme and the credential given to WithAuth (%s, %d)", zkrecipes.ErrAuthFailed,
-			shown.Scheme, code)
+	for _, shown := range o.Auth {
+		code, err := c.Show(shown.Scheme, shown.Credential)
+		if err != nil {
+			return err
+		}
+		if code != 0 {
+			return fmt.Errorf("%w: check the scheme and the credential given to WithAuth (%s, %d)", zkrecipes.ErrAuthFailed,
+				shown.Scheme, code)
+		}
 	}
 	return nil
 }

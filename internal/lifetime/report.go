@@ -1,10 +1,6 @@
 package lifetime
 
-import (
-	"time"
-
-	"github.com/zkrecipes/zkrecipes"
-)
+import "time"
 
 // Report describes the state of a session at one moment.
 type Report struct {
@@ -52,14 +48,6 @@ func (l *Lifetime) Look(f func(Report)) {
 		return
 	}
 	f(l.report(nil))
-}
-
-// Remains returns what servers may keep of a session that has ended: the reason for the end, and what is needed to
-// close it.
-func (l *Lifetime) Remains() (reason zkrecipes.LossReason, id int64, password []byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lost.Reason, l.id, l.password
 }
 
 // Zxid returns the zxid of the latest transaction that the session knows of.

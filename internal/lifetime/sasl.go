@@ -21,19 +21,19 @@ type exchange struct {
 
 // startExchange begins an exchange for a connection to the server, or returns nil without a mechanism. The connection
 // is not open yet, because a mechanism may have to query other hosts, and a server allows little time for that.
-func (l *Lifetime) startExchange(server Server, deadline time.Time) (*exchange, error) {
-	if l.opts.SASL == nil {
+func (o *Config) startExchange(ctx context.Context, server Server, deadline time.Time) (*exchange, error) {
+	if o.SASL == nil {
 		return nil, nil //nolint:nilnil // see above
 	}
-	ctx, cancel := context.WithDeadline(l.ctx, deadline)
+	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	host, _, err := net.SplitHostPort(server.Name)
 	if err != nil {
 		host = server.Name
 	}
-	e, first, err := l.opts.SASL.Start(ctx, host)
+	e, first, err := o.SASL.Start(ctx, host)
 	if err != nil {
-		return nil, fmt.Errorf("sasl %v: %w", l.opts.SASL, err)
+		return nil, fmt.Errorf("sasl %v: %w", o.SASL, err)
 	}
 	return &exchange{Exchange: e, first: first}, nil
 }
@@ -50,8 +50,8 @@ const mostSteps = 10
 //
 // Whether the server refuses or the exchange fails here, the session moves to another server: this one may have
 // outdated credentials, be the wrong server, or not support SASL yet.
-func (l *Lifetime) exchange(c *link.Connection, who *exchange) error {
-	failed := func(err error) error { return fmt.Errorf("sasl %v: %w", l.opts.SASL, err) }
+func (o *Config) exchange(c *link.Connection, who *exchange) error {
+	failed := func(err error) error { return fmt.Errorf("sasl %v: %w", o.SASL, err) }
 	token := who.first
 	for range mostSteps {
 		answer, code, err := c.Exchange(token)
@@ -65,7 +65,7 @@ func (l *Lifetime) exchange(c *link.Connection, who *exchange) error {
 					return failed(fmt.Errorf("%w (%d)", errStale, code))
 				}
 			}
-			return fmt.Errorf("%w: sasl %v (%d): see the server's log", zkrecipes.ErrAuthFailed, l.opts.SASL, code)
+			return fmt.Errorf("%w: sasl %v (%d): see the server's log", zkrecipes.ErrAuthFailed, o.SASL, code)
 		}
 		var done bool
 		if token, done, err = who.Step(answer); err != nil {

@@ -1,20 +1,15 @@
 package link
 
 import (
-	"context"
 	"errors"
-	"io"
-	"net"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // Granted returns the answer to the connect request.
-func (c *Connection) Granted() (wire.Granted, error) { return readGrant(c.in) }
-
-func readGrant(r io.Reader) (wire.Granted, error) {
-	frame, err := readFrame(r, wire.MaxConnectReply)
+func (c *Connection) Granted() (wire.Granted, error) {
+	frame, err := readFrame(c.in, wire.MaxConnectReply)
 	if err != nil {
 		return wire.Granted{}, err
 	}
@@ -49,6 +44,17 @@ func (c *Connection) Exchange(token []byte) (answer []byte, code int32, err erro
 	return answer, 0, err
 }
 
+// End closes the session, and returns the error code of the server's answer. As with Show, no request is in flight.
+func (c *Connection) End() (code int32, err error) {
+	xid, frame := c.owner.NextXid(), wire.CloseFrame()
+	wire.SetXid(frame, xid)
+	h, _, err := c.ask(frame, wire.MaxConnectReply)
+	if err == nil && h.Xid != xid {
+		err = errors.New("no answer to the end of the session")
+	}
+	return h.Code, err
+}
+
 // ask sends a frame, and reads one of at most the given number of bytes.
 func (c *Connection) ask(frame []byte, most int) (wire.Header, []byte, error) {
 	c.mu.Lock()
@@ -70,27 +76,4 @@ func (c *Connection) Up(timeout time.Duration) {
 	c.up.Store(true) // from now on bark counts, and not the limit of the attempt
 	c.watchdog.Reset(c.patience)
 	c.keepAlive(timeout / 3)
-}
-
-// CloseSession resumes a session on a connection that nothing else uses and closes the session, all in one write. It
-// returns nil if the server reports that it has closed the session, or that there is none. If the server hangs up
-// without an answer, the session may still exist.
-func CloseSession(ctx context.Context, raw net.Conn, id int64, password []byte) error {
-	defer hangUp(raw)
-	defer context.AfterFunc(ctx, func() { hangUp(raw) })()
-	end := wire.CloseFrame()
-	wire.SetXid(end, 1)
-	if _, err := raw.Write(join(nil, wire.ConnectFrame(0, time.Second, id, password), end)); err != nil {
-		return err
-	}
-	g, err := readGrant(raw)
-	if g.ID == 0 {
-		return err // nil if the session no longer exists
-	}
-	frame, err := readFrame(raw, wire.MaxConnectReply)
-	if err != nil {
-		return err
-	}
-	h, _, err := wire.ReadHeader(frame)
-	return errors.Join(err, wire.ErrorOf(h.Code))
 }

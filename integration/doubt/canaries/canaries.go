@@ -271,7 +271,7 @@ var canaries = []canary{
 	}}},
 	// C14 What is logged.
 	{"auth: the error contains the rejected credential", quick + "./internal/client", []edit{{
-		"internal/lifetime", "Lifetime.authenticate", "shown.Scheme, code)", "string(shown.Credential), code)",
+		"internal/lifetime", "Config.authenticate", "shown.Scheme, code)", "string(shown.Credential), code)",
 	}}},
 	// C15 The program ends before its lock can be granted to another.
 	{"zkr: the program runs until the deadline", "-C cmd/zkr -run=Deadline ./internal/supervise", []edit{{
@@ -286,13 +286,14 @@ var canaries = []canary{
 		}},
 	},
 	{"sasl: a resumed session is assumed to keep its identity", clientTests, []edit{{
-		"internal/lifetime", "Lifetime.handshake", "\tif who != nil {", "\tif who != nil && l.since.IsZero() {",
+		"internal/lifetime", "Lifetime.handshake", "\tif err := l.opts.authenticate(",
+		"\tif !l.since.IsZero() {\n\t\twho = nil\n\t}\n\tif err := l.opts.authenticate(",
 	}}},
 	{"sasl: requests do not wait for the identity", kerberosTests + ";" + quick + "./conn", []edit{{
 		"internal/lifetime", "Lifetime.handshake", "c.Up(g.Timeout)\n\tl.connectionUp()\n\treturn nil", "\treturn nil",
 	}, {
-		"internal/lifetime", "Lifetime.handshake", "\tif who != nil {",
-		"c.Up(g.Timeout)\n\tl.connectionUp()\n\tif who != nil {",
+		"internal/lifetime", "Lifetime.handshake", "\tif err := l.opts.authenticate(",
+		"c.Up(g.Timeout)\n\tl.connectionUp()\n\tif err := l.opts.authenticate(",
 	}}},
 	{"kerberos: a server that ends the exchange early counts as accepting the client", kerberosTests, []edit{{
 		"zkkerberos", "exchange.Step", "return nil, false, sasl.ErrUnproven", "return nil, sasl.ErrUnproven != nil, nil",
