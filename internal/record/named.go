@@ -21,27 +21,36 @@ type Named struct {
 	Path   string
 	Mark   string
 	// Next returns the transaction to apply to what the node holds, without the mark, or nil if there is nothing to do.
-	// The transaction compares versions. Next is called again when another client has changed the node first, or when
-	// nothing shows whether a copy was applied.
+	// The transaction compares versions. Next is called again when another client has changed the node first, when nothing
+	// shows whether a copy was applied, or when it returns nil or an error for a node that may be old.
 	Next func(now session.Node) ([]zkrecipes.Op, error)
 }
 
 // Do makes the change, unless the mark already exists. If the mark exists, or there is nothing to do, it returns the
-// node as found. It reports whether a reply said that it made the change.
+// node as found, which is at least as recent as the call. It reports whether a reply said that it made the change.
 //
 // Errors: Next's error; ErrUnknownOutcome if a copy may have been applied, or may still be; otherwise the server's
 // error.
 func (n Named) Do(ctx context.Context) (found session.Node, changed bool, err error) {
 	var w write
-	for {
+	for recent := false; ; {
 		marked, _, err := n.Client.Exists(ctx, n.Mark)
 		var now session.Node
 		if err == nil {
 			now, err = Load(ctx, n.Client, n.Path) // after the mark, so that it is at least as new
 		}
+		if err != nil {
+			return session.Node{}, false, outcome.Undecided(w.doubt, err)
+		}
 		var ops []zkrecipes.Op
-		if err == nil && !marked {
+		if !marked {
 			ops, err = n.Next(now)
+		}
+		if len(ops) == 0 && !recent {
+			// A lagging server, or a leader that was replaced, may not know yet that the nodes have been deleted.
+			if recent, err = true, n.Client.Barrier(ctx, "update", n.Path); err == nil {
+				continue
+			}
 		}
 		if err != nil {
 			return session.Node{}, false, outcome.Undecided(w.doubt, err)

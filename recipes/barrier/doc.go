@@ -63,8 +63,9 @@
 // list and a read of each member. Leaving takes a delete, and a list each time the last remaining member changes.
 //
 // A latch is one node, with a child for each count; all of them remain until you delete them. A count takes two reads
-// and a transaction, and the same again if another client counts at the same time. Waiting takes two reads, and one
-// more when the latch opens; earlier counts cost a waiter nothing.
+// and a transaction, and the same again if another client counts at the same time. If the latch is open or the name has
+// already counted, the two reads are repeated after a transaction that changes nothing. Waiting takes a sync and two
+// reads, and one more when the latch opens; earlier counts cost a waiter nothing.
 //
 // # Compatibility
 //

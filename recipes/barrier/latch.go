@@ -146,10 +146,14 @@ func (l *Latch) Count(ctx context.Context) (left int, err error) {
 }
 
 // Wait blocks until the latch is open, through disconnects and into the next session. Only the final count wakes
-// waiters, and it wakes all of them.
+// waiters, and it wakes all of them. If it returns nil, the latch was open at some moment since the call began or, if
+// ZooKeeper's leader had just been replaced, at most 1.5 ticks earlier.
 //
 // Errors: context.Cause(ctx); ErrClosed; or the server's error.
 func (l *Latch) Wait(ctx context.Context) error {
+	if err := l.client.Sync(ctx, l.path); err != nil {
+		return err
+	}
 	return l.client.InSession(ctx, "wait", l.path, func(s *session.Session) error {
 		var last *session.Watch
 		defer func() { s.Unwatch(last) }()

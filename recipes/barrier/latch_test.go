@@ -209,6 +209,73 @@ func TestLatch_ContextEnds(t *testing.T) {
 	})
 }
 
+// The latch was deleted, and the path serves the next one. A server that lags behind still has the old nodes, which
+// show that the latch is open, that the name has counted, or that the number is another one.
+func TestLatch_ServerLags(t *testing.T) {
+	for name, counted := range map[string]string{"open": "", "counted": "shard-7"} {
+		for _, n := range []int{1, 2} {
+			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
+				lagging(t, n, func(t *testing.T, _, now *barrier.Latch, catchUp func()) {
+					var left int
+					over := begin(func() (err error) {
+						left, err = now.CountDown(t.Context(), counted)
+						return err
+					})
+					requireWaits(t, over)
+					catchUp()
+					requireDone(t, over)
+					require.Equal(t, n-1, left)
+				})
+			})
+		}
+	}
+	t.Run("wait", func(t *testing.T) {
+		lagging(t, 1, func(t *testing.T, old, now *barrier.Latch, catchUp func()) {
+			over := begin(func() error { return now.Wait(t.Context()) })
+			requireWaits(t, over)
+			catchUp()
+			requireWaits(t, over)
+			require.Equal(t, 0, countDown(t, old, ""))
+			requireDone(t, over)
+		})
+	})
+}
+
+// lagging calls f with a latch for one count that is open and was then deleted, and with the next one, for n counts, as
+// seen by a client whose server has not caught up.
+func lagging(t *testing.T, n int, f func(t *testing.T, old, now *barrier.Latch, catchUp func())) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithFronts(3))
+		front := srv.Fronts()[2]
+		a := bubble.Dial(t, srv, "a")
+		b, err := conn.Dial(t.Context(), front.Addr(), conn.WithDialer(front.DialAs("b")),
+			conn.WithSessionTimeout(bubble.Timeout), bubble.Silent)
+		require.NoError(t, err)
+		defer func() { _ = b.Close() }() // never fails
+		old := newLatch(t, a, 1)
+		require.Equal(t, 0, countDown(t, old, "shard-7"))
+		synctest.Wait()
+		front.Lag()
+		require.NoError(t, a.DeleteAll(t.Context(), path))
+		f(t, old, newLatch(t, b, n), front.CatchUp)
+	})
+}
+
+// A leader that has been replaced still answers reads and syncs, but may not know that the latch was deleted.
+func TestLatch_AsksAQuorum(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		l := latch(t, srv, "a", 1)
+		require.Equal(t, 0, countDown(t, l, ""))
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.DelayUntil(t.Context().Done()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := l.CountDown(ctx, "")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+	})
+}
+
 func TestLatch_Refuses(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
