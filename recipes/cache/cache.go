@@ -215,6 +215,11 @@ func (c *Cache) Close(ctx context.Context) error {
 	}
 	c.stop()
 	select {
+	case <-c.done: // even if ctx is done
+		return nil
+	default:
+	}
+	select {
 	case <-c.done:
 		return nil
 	case <-ctx.Done():

@@ -104,6 +104,20 @@ func TestReady_CompleteAndContextDone(t *testing.T) {
 	})
 }
 
+func TestClose_ClosedAndContextDone(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		c, err := cache.Tree(bubble.Dial(t, srv, "w"), root)
+		require.NoError(t, err)
+		require.NoError(t, c.Close(t.Context()))
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 100 {
+			require.NoError(t, c.Close(done))
+		}
+	})
+}
+
 // While a tree is loaded, an answer may always have arrived before the cache has handled the previous one.
 func TestClose_DuringALoad_ReturnsWithItsContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
