@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,6 +190,9 @@ func saysNil(t *testing.T, name string, m reflect.Method, receiver, ctx reflect.
 		in = append(in, argument(m.Type.In(i)))
 	}
 	for _, out := range m.Func.Call(in) {
+		if locker, ok := reflect.TypeAssert[sync.Locker](out); ok {
+			locker.Lock()
+		}
 		switch {
 		case out.Kind() == reflect.Func && out.Type().CanSeq():
 			for range out.Seq() { // to its end

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Locker returns a [sync.Locker] for code that requires one. Every Lock uses ctx. Because a sync.Locker can't return an
@@ -14,6 +15,9 @@ import (
 //
 // Unlock panics if the mutex isn't locked. It waits for the server's answer until ctx is done.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {
+	if ctx == nil { // no error can report it
+		panic(fmt.Errorf("locker of %s: %w", m.queue.Path(), session.ErrNoContext))
+	}
 	return &locker{mutex: m, ctx: ctx, locked: make(chan struct{}, 1)}
 }
 
