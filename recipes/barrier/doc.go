@@ -55,7 +55,8 @@
 // # Cost
 //
 // A barrier is one node, with plain containers above it. Each waiter uses a single watch on that node, and all waiters
-// wake together. Set takes one round trip, Remove three, and Wait two if the barrier is down.
+// wake together. Set takes one round trip, Remove two, or three if the barrier is already down, and Wait two if it is
+// down.
 //
 // A member of a double barrier is one ephemeral node, and while the member waits to enter, it watches only that node.
 // Entering takes a create, a list and a read of the member's own node. The member that completes the round also reads
