@@ -130,8 +130,8 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 
 // Watch yields a service's current instances, then a view after every change, including changes to their data. If the
 // caller is slow, it gets the latest view, and intermediate ones are skipped. If the service does not exist, the view
-// has no instances. If the connection is lost or no server answers, Watch yields the last view again with Current set
-// to false; see the package documentation.
+// has no instances. If the connection is lost, no server answers, or a change takes long to read, Watch yields the last
+// view again with Current set to false; see the package documentation.
 //
 // Iteration ends as described under "Conventions" in package [zkrecipes].
 func (d *Discovery) Watch(ctx context.Context, service string, opts ...WatchOption) iter.Seq2[View, error] {

@@ -26,7 +26,8 @@
 //
 // If the connection is lost, or no server answers for a whole session timeout, Watch immediately yields the last view
 // again, with Current set to false. Most of its instances probably still exist, so your program can keep using them
-// without ZooKeeper. When the client reconnects, Watch reads again and yields a current view.
+// without ZooKeeper. When the client reconnects, Watch reads again and yields a current view. A change that takes an
+// eighth of the session timeout to read makes the last view outdated, too: see package group.
 //
 // If a registration's session ends, the instance is registered again with the next session's first request.
 // [Registration.Close] deletes the node if it is the registration's own. Closing the client removes its registrations,

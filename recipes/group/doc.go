@@ -29,6 +29,10 @@
 // member whose session ends rejoins in the next session, as the youngest member. Closing the client removes its members
 // from the group, and Watch then ends with ErrClosed.
 //
+// A change makes the last view outdated as soon as the client is notified of it. Watch usually reads the new members
+// within a moment. If that takes an eighth of the session timeout, for example because members come and go faster than
+// they are read, it yields the last view again, with Current set to false.
+//
 // If the client lacks permission to read even one member's node, Members and Watch fail with the server's error.
 //
 // # What is not guaranteed

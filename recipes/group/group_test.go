@@ -1005,6 +1005,157 @@ func TestWatch_ConnectedAgainWhileTheCallerIsBusy(t *testing.T) {
 	})
 }
 
+// Someone leaves, and the next list takes long. A caller that waits is told that its view is outdated, but only then.
+func TestWatch_SlowRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		joined(t, srv, "a")
+		b, c := joined(t, srv, "b"), joined(t, srv, "c")
+		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
+		slow := func(by time.Duration) {
+			srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.Delay(by))
+		}
+		slow(bubble.Timeout / 10)
+		require.NoError(t, c.Close(t.Context()))
+		time.Sleep(bubble.Timeout)
+		require.Len(t, v.All(), 2)
+		slow(bubble.Timeout / 2)
+		require.NoError(t, b.Close(t.Context()))
+		time.Sleep(bubble.Timeout / 4)
+		require.Len(t, v.All(), 3)
+		require.False(t, v.Last().Current)
+		require.Equal(t, []string{"a", "b"}, ids(v.Last()))
+		time.Sleep(bubble.Timeout)
+		require.Len(t, v.All(), 4)
+		require.True(t, v.Last().Current)
+		require.Equal(t, []string{"a"}, ids(v.Last()))
+	})
+}
+
+// What was read while the caller was busy has changed again by the time that the caller asks for it, and the next list
+// takes long.
+func TestWatch_SlowRead_BusyCaller(t *testing.T) {
+	for _, busy := range []time.Duration{0, bubble.Timeout / 4} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			joined(t, srv, "a")
+			var told []group.View
+			for v, err := range open(t, bubble.Dial(t, srv, "w")).Watch(t.Context()) {
+				require.NoError(t, err)
+				if told = append(told, v); len(told) == 1 {
+					joined(t, srv, "b")
+					synctest.Wait()
+					list := zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}
+					srv.Intercept(list, zktest.Delay(bubble.Timeout/2))
+					joined(t, srv, "c")
+					time.Sleep(busy)
+					synctest.Wait()
+				} else if v.Current {
+					break
+				}
+			}
+			require.Len(t, told, 3)
+			require.Equal(t, []string{"a", "b"}, ids(told[1]))
+			require.False(t, told[1].Current)
+			require.Equal(t, []string{"a", "b", "c"}, ids(told[2]))
+		})
+	}
+}
+
+// Each newcomer has left before it is read, and another has come, so there is no view to yield.
+func TestWatch_ChurnFasterThanReads(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		joined(t, srv, "a")
+		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
+		srv.SetLatency(bubble.Timeout / 100)
+		count := 0
+		next := func() {
+			count++
+			create(t, srv, fmt.Sprint(path, "/", count), nil)
+		}
+		churn := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData, Times: -1},
+			zktest.Before(func(r zktest.Request) {
+				_ = srv.Delete(r.Path) // gone already if it is read for the second time
+				next()
+			}))
+		next()
+		time.Sleep(bubble.Timeout / 4)
+		require.Greater(t, churn.Hits(), 5)
+		require.Len(t, v.All(), 2)
+		require.False(t, v.Last().Current)
+		require.Equal(t, []string{"a"}, ids(v.Last()))
+		churn.Remove()
+		time.Sleep(bubble.Timeout / 4)
+		require.True(t, v.Last().Current)
+		require.Len(t, v.Last().Members, 2)
+	})
+}
+
+// Someone leaves while the data of another member take long to read. What is read by then is outdated, too.
+func TestWatch_SlowRead_ChangedMeanwhile(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := joined(t, srv, "a"), joined(t, srv, "b")
+		v := watch(t, open(t, bubble.Dial(t, srv, "w")), group.WithPayloads())
+		for op, skip := range map[zktest.Op]int{zktest.OpGetData: 0, zktest.OpGetChildren2: 1} {
+			srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: op, Skip: skip}, zktest.Delay(bubble.Timeout/2))
+		}
+		require.NoError(t, srv.Set(a.Path(), []byte("data of a")))
+		time.Sleep(bubble.Timeout / 4)
+		require.NoError(t, b.Close(t.Context()))
+		require.False(t, v.Last().Current)
+		time.Sleep(bubble.Timeout / 4)
+		require.Len(t, v.All(), 2)
+		time.Sleep(bubble.Timeout)
+		require.Len(t, v.All(), 3)
+		require.Equal(t, []string{"a"}, ids(v.Last()))
+		require.True(t, v.Last().Current)
+	})
+}
+
+// Newcomers come faster than they are read, so each view has changed by the time that it can be yielded.
+func TestWatch_JoinsFasterThanReads(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		joined(t, srv, "a")
+		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
+		srv.SetLatency(bubble.Timeout / 100)
+		for i := range 100 {
+			create(t, srv, fmt.Sprint(path, "/", i), nil)
+			time.Sleep(bubble.Timeout / 200)
+		}
+		require.Greater(t, len(v.All()), 10)
+		require.Greater(t, len(v.Last().Members), 80)
+	})
+}
+
+// There is a change that has not been reported, but its list takes long. A view that is due by then does not wait for
+// it.
+func TestWatch_Settle_SlowRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		joined(t, srv, "a")
+		v := watch(t, open(t, bubble.Dial(t, srv, "w")), group.WithSettle(time.Second, 2*time.Second))
+		time.Sleep(2 * time.Second)
+		slow := func() {
+			list := zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}
+			srv.Intercept(list, zktest.Delay(bubble.Timeout/2))
+		}
+		slow()
+		joined(t, srv, "b")
+		require.False(t, v.Last().Current)
+		time.Sleep(bubble.Timeout)
+		require.True(t, v.Last().Current)
+		require.Len(t, v.All(), 3)
+
+		joined(t, srv, "c")
+		time.Sleep(500 * time.Millisecond)
+		slow()
+		joined(t, srv, "d")
+		time.Sleep(bubble.Timeout / 4)
+		require.Equal(t, []string{"a", "b", "c"}, ids(v.Last()))
+		require.False(t, v.Last().Current)
+		time.Sleep(bubble.Timeout)
+		require.Equal(t, []string{"a", "b", "c", "d"}, ids(v.Last()))
+		require.True(t, v.Last().Current)
+	})
+}
+
 // Without payloads a watch keeps none of the data.
 func TestWatch_MembersOfAMegabyte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

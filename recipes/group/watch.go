@@ -42,9 +42,9 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 }
 
 // Watch yields the current members, then a view after every change. If the caller is slow, it gets the latest view, and
-// intermediate ones are skipped. If the connection is lost or no server answers, Watch yields the last view again with
-// Current set to false; see the package documentation. Even a current view reflects one server, which may lag behind
-// its leader, so if you need the latest state, use [Group.Members].
+// intermediate ones are skipped. If the connection is lost, no server answers, or a change takes long to read, Watch
+// yields the last view again with Current set to false; see the package documentation. Even a current view reflects one
+// server, which may lag behind its leader, so if you need the latest state, use [Group.Members].
 //
 // Iteration ends as described under "Conventions" in package [zkrecipes].
 func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, error] {
@@ -86,7 +86,7 @@ type watcher struct {
 	mu      sync.Mutex
 	newest  *reading
 	putOff  bool          // the members have changed since, and have not been read yet
-	late    bool          // it was already due when it was read
+	late    bool          // it was already due when it was read, or the next one takes long
 	last    time.Time     // when the members last changed
 	first   time.Time     // when they first changed after the last view that was yielded; zero if they have not
 	err     error         // why there will be nothing newer
@@ -131,14 +131,17 @@ func (w *watcher) observe(ctx context.Context, s *session.Session) error {
 	}
 	var changed time.Time // when it was last read because of a change
 	for {
-		now, err := r.read(ctx)
+		last := w.newest
+		outdating := time.AfterFunc(s.Timeout()/8, func() { w.outdate(last, true) })
+		now, err := r.read(ctx) // may never return, if members come and go faster than they are read
+		slow := !outdating.Stop()
 		if err != nil {
 			return err
 		}
-		w.note(&now, w.quiet > 0 && r.list.HasFired()) // if it has fired, the group is reread, now or later
+		w.note(&now, (w.quiet > 0 || slow) && now.age.HasChanged()) // if it has, the group is reread, now or later
 		isChange, err := awaitChange(ctx, r, dirty)
 		if err == nil && isChange {
-			err = w.spare(ctx, s, now, changed.Add(w.quiet/settlingReads))
+			err = w.spare(ctx, s, &now, changed.Add(w.quiet/settlingReads))
 			changed = time.Now()
 		}
 		if err != nil {
@@ -169,16 +172,12 @@ func awaitChange(ctx context.Context, r *reader, dirty <-chan struct{}) (isChang
 const settlingReads = 4
 
 // spare postpones the next read until a given time, for as long as the connection of the last read is up.
-func (w *watcher) spare(ctx context.Context, s *session.Session, last reading, until time.Time) error {
-	wait := time.Until(until)
-	if w.quiet == 0 || wait <= 0 {
+func (w *watcher) spare(ctx context.Context, s *session.Session, last *reading, until time.Time) error {
+	if w.quiet == 0 {
 		return nil
 	}
-	w.mu.Lock()
-	w.putOff = true
-	w.broadcast()
-	w.mu.Unlock()
-	timer := time.NewTimer(wait)
+	w.outdate(last, false)
+	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -189,6 +188,17 @@ func (w *watcher) spare(ctx context.Context, s *session.Session, last reading, u
 		return s.Err()
 	case <-ctx.Done():
 		return s.Explain(context.Cause(ctx))
+	}
+}
+
+// outdate records that a view is outdated, unless there is a newer one. If it is late, it is nevertheless yielded once
+// it is due.
+func (w *watcher) outdate(last *reading, late bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.newest == last {
+		w.putOff, w.late = true, w.late || late
+		w.broadcast()
 	}
 }
 
@@ -238,6 +248,7 @@ func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
 type told struct {
 	reading *reading // nil at first
 	current bool
+	skipped *reading // the view that was skipped since; nil if none was
 }
 
 // state is what the watcher knows at a given moment.
@@ -259,7 +270,8 @@ func (w *watcher) state() state {
 //
 //   - Other members, once they are due. They are not current if they may have changed since they were read.
 //   - The members that the caller knows, which are current again.
-//   - The last view again, no longer current, because the connection is lost or other members are due.
+//   - The last view again, no longer current, because the connection is lost, other members are due, or they take long
+//     to read.
 func (w *watcher) next(t *told, now state) (View, bool) {
 	if now.newest == nil {
 		return View{}, false
@@ -271,9 +283,10 @@ func (w *watcher) next(t *told, now state) (View, bool) {
 	// again each time before this goroutine runs, so a view that is late is yielded as it is.
 	ready := connected && time.Until(now.due) <= 0 && (!now.putOff || now.late)
 	switch {
+	case !known && ready && view.Current && t.skips(now.newest):
 	case !known && ready, known && view.Current && !t.current:
 		w.yielded(now.newest)
-		*t = told{now.newest, view.Current}
+		*t = told{reading: now.newest, current: view.Current}
 		return view, true
 	case t.current && (!known || !view.Current):
 		t.current = false
@@ -290,6 +303,15 @@ func (w *watcher) next(t *told, now state) (View, bool) {
 // isNew reports whether the newest view has other members, or other data, than the caller knows.
 func (t *told) isNew(now state) bool {
 	return t.reading == nil || t.reading != now.newest && !t.reading.view.same(now.newest.view)
+}
+
+// skips reports whether the caller skips a view that has changed since it was read, because the next one usually
+// arrives within a moment. That one is not skipped as well, because members may change faster than they are read.
+func (t *told) skips(newest *reading) bool {
+	if t.skipped == nil && newest.age.HasChanged() {
+		t.skipped = newest
+	}
+	return t.skipped == newest
 }
 
 // wait waits until there may be a view to yield.
