@@ -150,12 +150,12 @@ func (z *zkr) status(t *testing.T) int {
 	return ended.ExitCode()
 }
 
-// run runs zkr to completion.
+// run runs zkr to completion. See withoutLate.
 func run(t *testing.T, servers string, args ...string) (status int, out, errs string) {
 	t.Helper()
 	z := begin(t, servers, args...)
 	status = z.status(t)
-	return status, z.out.String(), z.err.String()
+	return status, z.out.String(), withoutLate(z.err.String())
 }
 
 // ends runs zkr to completion and requires its exit status.
