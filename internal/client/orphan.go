@@ -26,8 +26,8 @@ func (c *core) noteOrphan(s *session.Session) {
 	}
 }
 
-// closeOrphan asks one server after another to close the session, until one reports that it is gone. It goes on while
-// the client is being closed: often the loss of that session is why.
+// closeOrphan asks one server after another to close the session, until one reports that it is gone. Close does not
+// stop it, because programs often close a client when they lose its session.
 func (c *core) closeOrphan(left lifetime.Remains) {
 	var errs []error
 	for _, server := range c.hosts.order() {

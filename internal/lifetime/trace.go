@@ -25,7 +25,7 @@ func traced(ctx context.Context, tracers *trace.Tracers, r Request) func(link.Re
 			told = wire.ErrorOf(wire.MultiCode(got.Body))
 		}
 		if r.barrier && errors.Is(told, zk.ErrNoAuth) {
-			told = nil // so is that
+			told = nil // the root may not be read, but a quorum has agreed: see BarrierRequest
 		}
 		at := got.At
 		if at.IsZero() {

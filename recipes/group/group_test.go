@@ -1005,7 +1005,8 @@ func TestWatch_ConnectedAgainWhileTheCallerIsBusy(t *testing.T) {
 	})
 }
 
-// Someone leaves, and the next list takes long. A caller that waits is told that its view is outdated, but only then.
+// A member leaves, and listing the others is slow. A waiting caller learns that its view is outdated. If listing is
+// quick, it gets only the new view.
 func TestWatch_SlowRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "a")
@@ -1031,8 +1032,7 @@ func TestWatch_SlowRead(t *testing.T) {
 	})
 }
 
-// What was read while the caller was busy has changed again by the time that the caller asks for it, and the next list
-// takes long.
+// While the caller is busy, the members are read, and then change again. The next read is slow.
 func TestWatch_SlowRead_BusyCaller(t *testing.T) {
 	for _, busy := range []time.Duration{0, bubble.Timeout / 4} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -1060,7 +1060,7 @@ func TestWatch_SlowRead_BusyCaller(t *testing.T) {
 	}
 }
 
-// Each newcomer has left before it is read, and another has come, so there is no view to yield.
+// Every new member leaves before it can be read, and another joins, so no read completes.
 func TestWatch_ChurnFasterThanReads(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "a")
@@ -1089,7 +1089,7 @@ func TestWatch_ChurnFasterThanReads(t *testing.T) {
 	})
 }
 
-// Someone leaves while the data of another member take long to read. What is read by then is outdated, too.
+// A member leaves while the data of another is being read slowly, so the result is outdated as well.
 func TestWatch_SlowRead_ChangedMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := joined(t, srv, "a"), joined(t, srv, "b")
@@ -1110,7 +1110,7 @@ func TestWatch_SlowRead_ChangedMeanwhile(t *testing.T) {
 	})
 }
 
-// Newcomers come faster than they are read, so each view has changed by the time that it can be yielded.
+// Members join faster than they can be read, so every view has changed before it is yielded.
 func TestWatch_JoinsFasterThanReads(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "a")
@@ -1125,8 +1125,7 @@ func TestWatch_JoinsFasterThanReads(t *testing.T) {
 	})
 }
 
-// There is a change that has not been reported, but its list takes long. A view that is due by then does not wait for
-// it.
+// A change has not been reported yet, and reading it is slow. A view that is due meanwhile does not wait for it.
 func TestWatch_Settle_SlowRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "a")

@@ -44,9 +44,9 @@
 // # Cost
 //
 // A Node has one ephemeral node, whose parents are containers, and uses a single watch. Creating the node takes one
-// transaction of two operations, in one round trip, and then a getData with a watch. Set takes two, because it
-// reads the node first, and is followed by another getData. Close takes two as well. If a node from one of the client's
-// earlier sessions exists, four more round trips are needed. The client's ACL must allow it to read and write its own
+// transaction of two operations, in one round trip, and then a getData with a watch. Set reads the node and writes it,
+// in two round trips, and is followed by another getData. Close takes two round trips. If a node from one of the
+// client's earlier sessions exists, four more are needed. The client's ACL must allow it to read and write its own
 // nodes.
 //
 // # Compatibility

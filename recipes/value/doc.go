@@ -61,11 +61,11 @@
 // # Cost
 //
 // A value is one node, with plain containers above it. Get takes a sync and a read. Set, SetHeld, CompareAndSet and
-// Update read and write, in two round trips. So does Delete, which takes three if the node does not exist. If the
-// call returns ErrChanged, or if Update's function returns an error, that takes another sync and read. A counter's
-// first addition in a session creates the marker, reads and writes. After that, an addition takes one round trip, plus
-// two each time that another client changes the counter first. [Value.Watch] uses a single watch, and reads once for
-// each change.
+// Update read and write, which takes two round trips. If they return ErrChanged, or if Update's function returns an
+// error, they also need another sync and read. Delete takes two round trips, or three if the node does not exist. A
+// counter's first addition in a session creates the marker, reads and writes. After that, an addition takes one round
+// trip, plus two each time that another client changes the counter first. [Value.Watch] uses a single watch, and reads
+// once for each change.
 //
 // # Compatibility
 //
