@@ -668,6 +668,7 @@ func TestWatch_Payloads(t *testing.T) {
 func TestWatch_Settle(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		const quiet, most = 10 * time.Second, time.Minute
+		joined(t, srv, "first") // if a newcomer created the group, a read between its two nodes would find no change
 		began := time.Now()
 		ctx := t.Context()
 		at, outdated := make(chan time.Duration, 100), make(chan time.Duration, 100)
