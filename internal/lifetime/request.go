@@ -79,7 +79,7 @@ func BarrierRequest(done func(error)) Request {
 			}
 		}
 		if errors.Is(err, zk.ErrNoAuth) {
-			err = nil // the root may not be read, but a quorum has agreed nevertheless
+			err = nil // no permission to read the root, but a quorum has agreed
 		}
 		done(err)
 	}

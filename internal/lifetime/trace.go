@@ -17,22 +17,22 @@ import (
 // by the time a call returns.
 func traced(ctx context.Context, tracers *trace.Tracers, r Request) func(link.Reply, error) {
 	return func(got link.Reply, err error) {
-		told := err
+		reported := err
 		switch {
 		case r.Op == wire.OpExists && errors.Is(err, zk.ErrNoNode):
-			told = nil // that is an answer to the question
+			reported = nil // that is an answer to the question
 		case r.Op == wire.OpMulti && err == nil:
-			told = wire.ErrorOf(wire.MultiCode(got.Body))
+			reported = wire.ErrorOf(wire.MultiCode(got.Body))
 		}
-		if r.barrier && errors.Is(told, zk.ErrNoAuth) {
-			told = nil // the root may not be read, but a quorum has agreed: see BarrierRequest
+		if r.barrier && errors.Is(reported, zk.ErrNoAuth) {
+			reported = nil // no permission to read the root, but a quorum has agreed: see BarrierRequest
 		}
 		at := got.At
 		if at.IsZero() {
 			at = time.Now()
 		}
 		tracers.Request(ctx, zkrecipes.Request{
-			Op: wire.OpName(r.Op), Path: r.Path, Sent: got.Sent, Took: at.Sub(got.Sent), Code: codeName(told), Err: told,
+			Op: wire.OpName(r.Op), Path: r.Path, Sent: got.Sent, Took: at.Sub(got.Sent), Code: codeName(reported), Err: reported,
 		})
 		r.Done(got, err)
 	}
