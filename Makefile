@@ -48,12 +48,13 @@ race: export GORACE = atexit_sleep_ms=0
 race: ## the same tests under the race detector (needs a C compiler)
 	@tools/test.sh $(UNIT)
 
-# Two packages at a time, because these tests mostly wait for sessions to expire and for servers and programs to start.
+# Several packages at a time, because these tests mostly wait for sessions to expire and for servers and programs to start.
 .PHONY: real
 real: export REQUIRE_REAL = 1
 real: ## the decisive tests against real servers (needs root, ZooKeeper, Curator, kazoo and iptables: see .ci/run)
 	@CHAOS_DURATION=1m CHAOS_LIMIT=2m tools/test.sh \
-		'integration -count=1 -p=2 -timeout=30m ./others/curator ./library/leader ./chaos ./parity ./kit/zkserver ./library/lease' \
+		'integration $(REAL) -timeout=30m -parallel=8 ./others/curator ./library/leader' \
+		'integration $(REAL) -timeout=30m ./chaos ./parity ./kit/zkserver ./library/lease' \
 		'integration $(REAL) -timeout=30m -run=^TestKazoo(BesideUs|Counter|Party) ./others/foreign' \
 		'integration $(REAL) -timeout=30m -run=^TestExclusion$$ ./zkr'
 

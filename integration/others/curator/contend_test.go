@@ -21,10 +21,10 @@ import (
 )
 
 // session is the session timeout of clients that must survive even on a loaded machine. short is the session timeout of
-// processes that a test kills.
+// processes that a test kills; they too must not lose their sessions before that.
 const (
 	session = 30 * time.Second
-	short   = 3 * time.Second
+	short   = 10 * time.Second
 )
 
 // classes is the directory of the compiled Java program, which all tests share.

@@ -30,12 +30,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// kazooSession is the session timeout of processes that are killed, which is how long they block the others. Others
-// have longerSession, so that they survive the pauses of a loaded machine.
-const (
-	kazooSession  = 3 * time.Second
-	longerSession = 10 * time.Second
-)
+// kazooSession is how long a process that is killed blocks the others, and long enough for the pauses of a loaded
+// machine.
+const kazooSession = 10 * time.Second
 
 // kazooServers start servers that grant such a timeout.
 var kazooServers = map[string]func(t *testing.T) (addr string){
@@ -44,10 +41,10 @@ var kazooServers = map[string]func(t *testing.T) (addr string){
 }
 
 // kazooPeer starts a process of kazoo.
-func kazooPeer(t *testing.T, addr string, session time.Duration, event func(check.Event)) *peer.Peer {
+func kazooPeer(t *testing.T, addr string, event func(check.Event)) *peer.Peer {
 	t.Helper()
 	interpreter := python(t, "ssl", "apt-get install python3 python3-pip")
-	p := exec.Command(interpreter, "testdata/kazoo_peer.py", addr, strconv.FormatInt(session.Milliseconds(), 10))
+	p := exec.Command(interpreter, "testdata/kazoo_peer.py", addr, strconv.FormatInt(kazooSession.Milliseconds(), 10))
 	p.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+kazooSource(t, interpreter))
 	return peer.Start(t, p, event)
 }
@@ -96,10 +93,10 @@ func TestKazooBesideUs_Arrival(t *testing.T) {
 	for name, start := range kazooServers {
 		t.Run(name, func(t *testing.T) {
 			addr := start(t)
-			c, err := conn.Dial(t.Context(), addr, conn.WithIdentity("go"), conn.WithSessionTimeout(longerSession))
+			c, err := conn.Dial(t.Context(), addr, conn.WithIdentity("go"), conn.WithSessionTimeout(kazooSession))
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, c.Close()) })
-			python := kazooPeer(t, addr, longerSession, nil)
+			python := kazooPeer(t, addr, nil)
 			for _, kinds := range [][2]string{ // ours, kazoo's
 				{"mutex", "mutex"},
 				{"election", "election"},
@@ -171,7 +168,7 @@ func (a arrival) run() {
 	ask(a.python, "give", name)
 
 	// A kazoo holder is killed.
-	doomed := kazooPeer(a.T, a.addr, kazooSession, nil)
+	doomed := kazooPeer(a.T, a.addr, nil)
 	ask(doomed, "take", "doomed", a.its, a.path, 1)
 	granted = start()
 	a.sameQueue(ctx, side, "doomed", "go")
@@ -227,7 +224,7 @@ func TestKazooBesideUs_ContentionWithKills(t *testing.T) {
 	sets, err := resource.Serve(socket)
 	require.NoError(t, err)
 	t.Cleanup(sets.Close)
-	client, err := conn.Dial(t.Context(), addr, conn.WithSessionTimeout(longerSession))
+	client, err := conn.Dial(t.Context(), addr, conn.WithSessionTimeout(kazooSession))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 
@@ -259,7 +256,7 @@ func TestKazooBesideUs_ContentionWithKills(t *testing.T) {
 					}, m.ours...)...)
 				},
 				Theirs: func(id string, event func(check.Event)) func() {
-					p := kazooPeer(t, addr, kazooSession, event)
+					p := kazooPeer(t, addr, event)
 					p.Loop(t, id, m.peers[id[len("peer-")]-'0'], lock, max(m.limit, 1), 1<<30, socket)
 					return p.Kill
 				},
@@ -287,7 +284,7 @@ func TestKazooBesideUs_Appoint(t *testing.T) {
 	defer cancel()
 	addr := kazooServers["zookeeper"](t)
 	stand := func(id string) (*election.Election, func() (*election.Term, error)) {
-		c, err := conn.Dial(ctx, addr, conn.WithIdentity(id), conn.WithSessionTimeout(longerSession))
+		c, err := conn.Dial(ctx, addr, conn.WithIdentity(id), conn.WithSessionTimeout(kazooSession))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, c.Close()) })
 		e, err := election.New(c, at, election.WithKazoo(), election.WithStandBack())
@@ -315,7 +312,7 @@ func TestKazooBesideUs_Appoint(t *testing.T) {
 	require.NoError(t, err)
 	_, second := stand("second")
 	queue("first", "second")
-	python := kazooPeer(t, addr, longerSession, nil)
+	python := kazooPeer(t, addr, nil)
 	waiting := python.Begin("take", "py", "election", at, 1)
 	require.NoError(t, leader.Appoint(ctx, term, queue("first", "second", "py")[2]))
 	soon, stop := context.WithTimeout(ctx, time.Second)
