@@ -55,7 +55,7 @@ real: ## the decisive tests against real servers (needs root, ZooKeeper, Curator
 	@CHAOS_DURATION=1m CHAOS_LIMIT=2m tools/test.sh \
 		'integration $(REAL) -timeout=30m -parallel=8 ./others/curator ./library/leader' \
 		'integration $(REAL) -timeout=30m ./chaos ./parity ./kit/zkserver ./library/lease' \
-		'integration $(REAL) -timeout=30m -run=^TestKazoo(BesideUs|Counter|Party) ./others/foreign' \
+		'integration $(REAL) -timeout=30m -parallel=8 -run=^TestKazoo(BesideUs|Counter|Party) ./others/foreign' \
 		'integration $(REAL) -timeout=30m -run=^TestExclusion$$ ./zkr'
 
 .PHONY: gate

@@ -75,12 +75,13 @@ func TestElect_UnhealthyWhileStopping(t *testing.T) {
 // TestElect_NeverHealthy: a program that hangs before it becomes healthy leads for at most --check-start and the grace.
 // The command of a check does not count as part of the program.
 func TestElect_NeverHealthy(t *testing.T) {
+	t.Parallel()
 	z := start(t, zktest.Run(t), "a", "elect", "--once", "--min-hold=1h", "--check=exec:sleep 0.05; exit 3",
-		"--check-interval=0.01", "--check-start=0.5", "--grace=0.2",
+		"--check-interval=0.01", "--check-timeout=1m", "--check-start=4", "--grace=0.2",
 		"/e", "--shell", `trap '' TERM; while :; do sleep 0.02; done`)
 	require.Equal(t, exit.Failure, z.status(t), z.err.String())
 	require.Contains(t, z.err.String(),
-		"the check fails: it did not pass within --check-start, 500ms: the check exited with status 3")
+		"the check fails: it did not pass within --check-start, 4s: the check exited with status 3")
 	require.Equal(t, []string{"acquired", "started", "term", "kill", "exited", "released"}, z.rest(t))
 	require.NotContains(t, z.err.String(), "left processes behind")
 }

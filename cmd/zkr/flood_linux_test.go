@@ -25,7 +25,7 @@ type flooded struct {
 
 func flood(t *testing.T, srv *zktest.Server) *flooded {
 	t.Helper()
-	args := []string{"serve", "--elect", "/app/leader", "--http", "127.0.0.1:0", "--session-timeout", "6s"}
+	args := []string{"serve", "--elect", "/app/leader", "--http", "127.0.0.1:0"}
 	z := command(t, address(t, srv, "sidecar"), args...)
 	shell, err := exec.LookPath("sh")
 	require.NoError(t, err)

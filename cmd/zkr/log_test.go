@@ -50,7 +50,7 @@ func TestLog_OfAServiceTellsEachChange(t *testing.T) {
 func TestLog_OfALossNamesTheServer(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
-	z := start(t, srv, "a", "lock", "--session-timeout=20s", "/p", "--", "sleep", "300")
+	z := start(t, srv, "a", "lock", "--session-timeout=36s", "--grace=15s", "/p", "--", "sleep", "300")
 	z.until(t, "started")
 	assert.Empty(t, withoutLate(z.err.String()), "cron mails it")
 	srv.Refuse(zktest.Label("a"))

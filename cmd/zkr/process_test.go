@@ -134,7 +134,7 @@ func TestSignal_WhileWaitingWithdraws(t *testing.T) {
 		z.until(t, "waiting")
 		assert.Equal(t, status, z.after(t, signal))
 		assert.Empty(t, z.rest(t), "the program was not run")
-		assert.Len(t, srv.Children("/p"), 1, "nothing is left in the queue")
+		eventually(t, "nothing is left in the queue", func() bool { return len(srv.Children("/p")) == 1 })
 	}
 	require.NoError(t, h.Release(t.Context()))
 }
@@ -243,7 +243,7 @@ func TestLoss_OnLossIgnoreLetsTheProgramRun(t *testing.T) {
 func TestLoss_ThatWasAvertedKillsAfterTheGrace(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
-	z := start(t, srv, "a", "lock", "--session-timeout=20s", "/p", "--", "sh", "-c",
+	z := start(t, srv, "a", "lock", "--session-timeout=36s", "--grace=15s", "/p", "--", "sh", "-c",
 		`trap '' TERM; echo ready; while :; do sleep 0.05; done`)
 	z.until(t, "started")
 	eventually(t, "the program ignores the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
@@ -302,7 +302,7 @@ func TestLeftovers(t *testing.T) {
 	t.Run("kill the deaf after a revoke", func(t *testing.T) {
 		srv := zktest.Run(t)
 		z := start(t, srv, "a", "lock", "--on-revoke=term", "--grace=100ms", "/p", "--", "sh", "-c",
-			"(trap '' TERM; echo ready; exec sleep 300) & trap 'exit 3' TERM; wait")
+			"trap 'exit 3' TERM; (trap '' TERM; echo ready; exec sleep 300) & wait")
 		z.until(t, "started")
 		eventually(t, "it is deaf", func() bool { return strings.Contains(z.out.String(), "ready") })
 		ends(t, 0, srv.Addr(), "revoke", "/p")
@@ -489,7 +489,7 @@ func TestElect_NoSessionForTheNextTerm(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
 	file := filepath.Join(t.TempDir(), "end")
-	z := start(t, srv, "a", "elect", "--wait=5s", "--on-loss=ignore", "--session-timeout=4s", "/e", "--shell",
+	z := start(t, srv, "a", "elect", "--wait=20s", "--on-loss=ignore", "--session-timeout=4s", "/e", "--shell",
 		"until test -e "+file+"; do sleep 0.02; done")
 	z.until(t, "started")
 	srv.Refuse(zktest.Label("a"))
@@ -534,13 +534,18 @@ func TestElect_RestartsAProgramThatFails(t *testing.T) {
 // TestSignals_InterruptOfAProcessAndItsGroup: timeout -s INT signals zkr and then zkr's process group, which counts as
 // one signal.
 func TestSignals_InterruptOfAProcessAndItsGroup(t *testing.T) {
-	z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c",
-		`trap 'sleep 0.3; exit 9' INT; echo ready; while :; do sleep 0.05; done`)
-	eventually(t, "the program is ready", func() bool { return strings.Contains(z.out.String(), "ready") })
-	for range 5 { // the kernel may merge some of them
-		require.NoError(t, z.Process.Signal(os.Interrupt))
+	const killed = 137
+	status := killed
+	for tries := 0; status == killed && tries < 5; tries++ { // a busy machine may stop zkr between two of the signals
+		z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c",
+			`trap 'sleep 0.3; exit 9' INT; echo ready; while :; do sleep 0.05; done`)
+		eventually(t, "the program is ready", func() bool { return strings.Contains(z.out.String(), "ready") })
+		for range 5 { // the kernel may merge some of them
+			require.NoError(t, z.Process.Signal(os.Interrupt))
+		}
+		status = z.status(t)
 	}
-	assert.Equal(t, 9, z.status(t))
+	assert.Equal(t, 9, status)
 }
 
 // TestLeader_Asked: a request to release replaces the leader's name, and is not a name itself.

@@ -126,7 +126,7 @@ func TestServe(t *testing.T) {
 	nextEvent(t, shown, `"current":true`)
 	nextEvent(t, shown, `"own":{"node":"/app/leader/`)
 	require.Equal(t, 143, z.after(t, syscall.SIGTERM), z.err.String())
-	require.Empty(t, srv.Children("/app/leader"))
+	eventually(t, "it has left", func() bool { return len(srv.Children("/app/leader")) == 0 })
 }
 
 // TestServe_Observe: an observer is not a candidate, reports changes, and names no leader while it is cut off.

@@ -149,6 +149,7 @@ func TestShard_DividesAndHandsOver(t *testing.T) {
 // returns.
 func TestShard_Exclusion(t *testing.T) {
 	t.Parallel()
+	slow := []string{"--session-timeout=16", "--grace=1", "--kill-lead=5"} // a busy machine may be late by seconds
 	for name, hit := range map[string]func(s *shardStage, z *zkr){
 		"stopped":   func(_ *shardStage, z *zkr) { _ = z.Process.Signal(syscall.SIGSTOP) },
 		"partition": func(s *shardStage, _ *zkr) { s.srv.Stall(zktest.Label("first"), zktest.Both) },
@@ -156,9 +157,9 @@ func TestShard_Exclusion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShardStage(t)
-			first := s.start("first")
+			first := s.start("first", slow...)
 			s.served(map[string]int{"first": 4})
-			s.start("second")
+			s.start("second", slow...)
 			s.served(map[string]int{"first": 2, "second": 2})
 			hit(s, first)
 			s.served(map[string]int{"second": 4})

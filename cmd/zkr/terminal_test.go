@@ -192,8 +192,8 @@ func stopped(pid int) bool {
 // the program, which is stopped as well, so it cannot resume together with zkr.
 func TestTerminal_StoppedForTooLong(t *testing.T) {
 	t.Parallel()
-	srv := zktest.Run(t, zktest.WithTickTime(300*time.Millisecond))
-	x := shell(t, srv, "ZKR_SESSION_TIMEOUT=6s")
+	srv := zktest.Run(t, zktest.WithTickTime(time.Second))
+	x := shell(t, srv, "ZKR_SESSION_TIMEOUT=16s")
 	x.presses(t, `"$ZKR" lock /p -- sh -c 'echo pid:$$:; while :; do sleep 0.05; done'; echo "status:"$?`+"\n")
 	pid := x.pid(t)
 	x.presses(t, ctrlZ)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/integration/kit/proxy"
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
@@ -174,6 +175,9 @@ func (r *run) delete(path string) error {
 	defer cancel()
 	r.history.deleting(path)
 	err := r.operator.Delete(ctx, path, -1)
+	for errors.Is(err, zkrecipes.ErrUnknownOutcome) {
+		err = r.operator.Delete(ctx, path, -1)
+	}
 	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNotEmpty) {
 		return nil
 	}

@@ -34,8 +34,11 @@ func setting[T any](name string, otherwise T, parse func(string) (T, error)) T {
 	return v
 }
 
-// longest is the session timeout that servers grant: no session of a script expires, however busy the machine.
-const longest = 30 * time.Minute
+// Servers grant session timeouts between least and longest, so that no session of a script expires on a busy machine.
+const (
+	least   = 40 * time.Second
+	longest = 30 * time.Minute
+)
 
 // A profile is one configuration, applied to both servers.
 type profile struct {
@@ -55,7 +58,7 @@ func (p profile) real(t *testing.T, name string) Target {
 
 func (p profile) zookeeper(t *testing.T) *zkserver.Server {
 	t.Helper()
-	return zkserver.Start(t, zkserver.WithTickTime(2*time.Second), zkserver.WithSessionTimeouts(4*time.Second, longest),
+	return zkserver.Start(t, zkserver.WithTickTime(2*time.Second), zkserver.WithSessionTimeouts(least, longest),
 		zkserver.WithContainerCheck(24*time.Hour),
 		zkserver.WithProperty("zookeeper.extendedTypesEnabled", fmt.Sprint(p.extended)))
 }
@@ -88,7 +91,7 @@ func release(t *testing.T, s *zkserver.Server) zktest.Release {
 func (p profile) zktest(t *testing.T, r zktest.Release) Target {
 	t.Helper()
 	opts := []zktest.Option{
-		zktest.WithRelease(r), zktest.WithSessionTimeouts(4*time.Second, longest),
+		zktest.WithRelease(r), zktest.WithSessionTimeouts(least, longest),
 		zktest.WithContainerCheck(24 * time.Hour), zktest.OnViolation(func(err error) {
 			if !strings.Contains(err.Error(), "with the container flag") { // scripts do that on purpose
 				t.Errorf("zktest: %v", err)
@@ -157,7 +160,7 @@ func compare(t *testing.T, a, b Target, seed uint64, pipelined bool) int {
 func handshakes(t *testing.T, a, b Target) {
 	t.Helper()
 	var s Script
-	for i, timeout := range []int32{0, -1, 1, 3_999, 4_000, 4_001, 1_799_999, 1_800_000, 1_800_001, 3_600_000, 1<<31 - 1} {
+	for i, timeout := range []int32{0, -1, 1, 39_999, 40_000, 40_001, 1_799_999, 1_800_000, 1_800_001, 3_600_000, 1<<31 - 1} {
 		s = append(s,
 			[]Op{{Code: stepConnect, Session: i, Timeout: timeout, Flag: Flag(i % 3)}},
 			[]Op{{Code: opCreate, Path: "/a", Flags: 1}},

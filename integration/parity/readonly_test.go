@@ -26,7 +26,7 @@ type ensemble struct {
 // follower answers, the leader may not have applied the change yet, and may refuse the next request for that reason.
 func realEnsemble(t *testing.T) (ensemble, zktest.Release) {
 	t.Helper()
-	e := zkserver.StartEnsemble(t, 3, zkserver.WithSessionTimeouts(4*time.Second, longest),
+	e := zkserver.StartEnsemble(t, 3, zkserver.WithSyncLimit(40), zkserver.WithSessionTimeouts(least, longest),
 		zkserver.WithContainerCheck(24*time.Hour), zkserver.WithProperty("readonlymode.enabled", "true"))
 	alone, err := e.Leader()
 	if err != nil {
@@ -93,7 +93,7 @@ func keepAwake(t *testing.T, addr string) {
 
 func zktestEnsemble(t *testing.T, r zktest.Release) ensemble {
 	t.Helper()
-	s := zktest.Run(t, zktest.WithRelease(r), zktest.WithSessionTimeouts(4*time.Second, longest),
+	s := zktest.Run(t, zktest.WithRelease(r), zktest.WithSessionTimeouts(least, longest),
 		zktest.WithContainerCheck(24*time.Hour), zktest.WithFronts(3), zktest.WithReadOnlyMode())
 	others := s.Fronts()[1:]
 	lose := func() error {

@@ -183,7 +183,7 @@ func TestDial_PortsMixedUp_NamesTheOption(t *testing.T) {
 				}
 				return new(net.Dialer).DialContext(ctx, network, address)
 			})
-			_, err := conn.Dial(ctx, tt.addr, append(tt.opts, again)...)
+			_, err := conn.Dial(ctx, tt.addr, append(tt.opts, again, conn.WithConnectTimeout(time.Minute))...)
 			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorContains(t, err, tt.says)
 		})

@@ -18,7 +18,8 @@ func TestEnsemble_IsolatedFollowerServesAnExpiredSession(t *testing.T) {
 	if !zkserver.Isolates(t) {
 		t.Skip("isolation takes root and iptables: apt-get install iptables")
 	}
-	e := zkserver.StartEnsemble(t, 3, zkserver.WithOwnUsers(), zkserver.WithSyncLimit(40))
+	e := zkserver.StartEnsemble(t, 3, zkserver.WithOwnUsers(), zkserver.WithSyncLimit(80),
+		zkserver.WithSessionTimeouts(0, 20*time.Second))
 	follower, err := e.Follower()
 	must(t, err)
 	leader, err := e.Leader()
@@ -42,7 +43,7 @@ func TestEnsemble_IsolatedFollowerServesAnExpiredSession(t *testing.T) {
 
 func connect(t *testing.T, s *zkserver.Server) *zk.Conn {
 	t.Helper()
-	c, _, err := zk.Connect([]string{s.Addr()}, 10*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
+	c, _, err := zk.Connect([]string{s.Addr()}, 20*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
 	must(t, err)
 	t.Cleanup(c.Close)
 	_, err = c.Sync("/")

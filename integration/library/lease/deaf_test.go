@@ -21,12 +21,12 @@ func TestLease_ResumedByAFollowerThatLosesItsLeader_EndsBeforeTheSuccessor(t *te
 		t.Skip("isolation takes root and iptables: apt-get install iptables")
 	}
 	const second, least, timeout, most = time.Second, 8 * time.Second, time.Minute, 2 * time.Minute
-	e := zkserver.StartEnsemble(t, 3, zkserver.WithOwnUsers(), zkserver.WithTickTime(second), zkserver.WithSyncLimit(5),
+	e := zkserver.StartEnsemble(t, 3, zkserver.WithOwnUsers(), zkserver.WithTickTime(second), zkserver.WithSyncLimit(20),
 		zkserver.WithSessionTimeouts(0, most))
 	leader, err := e.Leader()
 	must(t, err)
 	short, long := followers(e, leader)
-	must(t, short.Configure(zkserver.WithSessionTimeouts(0, least)))
+	must(t, short.Configure(zkserver.WithSessionTimeouts(0, least), zkserver.WithSyncLimit(5)))
 	must(t, short.Restart())
 	must(t, e.WaitReady())
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/integration/kit/awake"
 	"github.com/zkrecipes/zkrecipes/integration/kit/proxy"
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 	"github.com/zkrecipes/zkrecipes/internal/client"
@@ -88,7 +87,7 @@ func TestSync_AnsweredByALeaderThatWasReplaced_IsOld(t *testing.T) {
 		written = err == nil || errors.Is(err, zk.ErrNodeExists)
 	}
 	must(t, old.Resume())
-	resumed, stale, after := time.Now(), 0, time.Duration(0)
+	last, stale, served := time.Now(), 0, time.Duration(0)
 	for {
 		_, err := here.Sync("/")
 		if err != nil {
@@ -101,12 +100,13 @@ func TestSync_AnsweredByALeaderThatWasReplaced_IsOld(t *testing.T) {
 		if exists {
 			t.Fatal("the old leader sees what it cannot have been told of")
 		}
-		stale, after = stale+1, time.Since(resumed)
+		now := time.Now()
+		stale, served = stale+1, served+min(now.Sub(last), tick/10) // a busy machine may stop the leader or this process
+		last = now
 	}
-	after = awake.Between(resumed, resumed.Add(after))
-	t.Logf("%d answers in %v, all old", stale, after)
-	if after > 2*tick { // on a busy machine
-		t.Errorf("a leader that was replaced served for %v: the proof of liveness counts on a tick and a half", after)
+	t.Logf("%d answers in %v, all old", stale, served)
+	if served > 2*tick {
+		t.Errorf("a leader that was replaced served for %v: the proof of liveness counts on a tick and a half", served)
 	}
 }
 

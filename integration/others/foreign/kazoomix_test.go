@@ -32,12 +32,18 @@ import (
 
 // kazooSession is how long a process that is killed blocks the others, and long enough for the pauses of a loaded
 // machine.
-const kazooSession = 10 * time.Second
+const kazooSession = 20 * time.Second
 
 // kazooServers start servers that grant such a timeout.
 var kazooServers = map[string]func(t *testing.T) (addr string){
-	"zktest":    func(t *testing.T) string { t.Helper(); return zktest.Run(t, zktest.WithTickTime(time.Second/2)).Addr() },
-	"zookeeper": func(t *testing.T) string { t.Helper(); return zkserver.Start(t).Addr() },
+	"zktest": func(t *testing.T) string {
+		t.Helper()
+		return zktest.Run(t, zktest.WithTickTime(time.Second/2), zktest.WithSessionTimeouts(time.Second, kazooSession)).Addr()
+	},
+	"zookeeper": func(t *testing.T) string {
+		t.Helper()
+		return zkserver.Start(t, zkserver.WithSessionTimeouts(0, kazooSession)).Addr()
+	},
 }
 
 // kazooPeer starts a process of kazoo.
@@ -315,9 +321,10 @@ func TestKazooBesideUs_Appoint(t *testing.T) {
 	python := kazooPeer(t, addr, nil)
 	waiting := python.Begin("take", "py", "election", at, 1)
 	require.NoError(t, leader.Appoint(ctx, term, queue("first", "second", "py")[2]))
-	soon, stop := context.WithTimeout(ctx, time.Second)
+	last := queue("first", "py", "second")[2]
+	soon, stop := context.WithTimeout(ctx, 5*time.Second)
 	defer stop()
-	err = leader.Appoint(soon, term, queue("first", "py", "second")[2])
+	err = leader.Appoint(soon, term, last)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "(py) is still ahead")
 	require.NoError(t, term.Release(ctx))

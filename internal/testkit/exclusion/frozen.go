@@ -58,7 +58,7 @@ func frozen(t *testing.T, setting Setting) {
 		}
 	}
 	s.stop(t)
-	require.Less(t, longest, time.Second, "the old program is killed at once")
+	require.Less(t, longest, 20*time.Second, "the old program is killed")
 	require.True(t, slices.IsSorted(r.admitted()), "no program was admitted after the next one")
 	t.Logf("%d rounds: the last sign of a program after zkr went on, at most %v; too busy: %d holders", s.Rounds,
 		longest, s.disturbed)

@@ -5,6 +5,7 @@ package faults_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,7 +32,7 @@ import (
 // freezes.
 const frozenServer = "ZKRECIPES_FROZEN_SERVER"
 
-const frozenTimeout = 2 * time.Second
+const frozenTimeout = 6 * time.Second
 
 // TestFrozenProcess stops processes that hold one of each recipe until after the deadline, then resumes them. Every
 // context that was passed to a body reports its end when it is checked, before any timer has fired.
@@ -55,7 +56,18 @@ func TestFrozenProcess(t *testing.T) {
 		require.True(t, said[i].Scan())
 		require.Equal(t, "holding", said[i].Text())
 	}
-	time.Sleep(2 * frozenTimeout) // some may stop late
+	for _, child := range children {
+		var now syscall.WaitStatus
+		for { // it may stop late
+			_, err := syscall.Wait4(child.Process.Pid, &now, syscall.WUNTRACED, nil)
+			if !errors.Is(err, syscall.EINTR) {
+				require.NoError(t, err)
+				break
+			}
+		}
+		require.True(t, now.Stopped())
+	}
+	time.Sleep(frozenTimeout)
 	for i, child := range children {
 		require.NoError(t, child.Process.Signal(syscall.SIGCONT))
 		states := map[string]string{}

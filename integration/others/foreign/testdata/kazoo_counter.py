@@ -4,7 +4,7 @@ import sys
 from kazoo.client import KazooClient
 
 hosts, path, layout, delta, times = sys.argv[1:]
-client = KazooClient(hosts=hosts, timeout=10)
+client = KazooClient(hosts=hosts, timeout=40)
 client.start(20)
 counter = client.Counter(path, support_curator=layout == "curator")
 for _ in range(int(times)):

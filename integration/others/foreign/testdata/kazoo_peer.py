@@ -99,7 +99,7 @@ def execute(word, *args):
         return ""
     if word == "who":
         lock = make("", *args)
-        names = lock.lease_holders() if args[0] == "semaphore" else lock.contenders()
+        names = client.retry(lock.lease_holders if args[0] == "semaphore" else lock.contenders)
         return " ".join(names)
     if word == "loop":
         try:
