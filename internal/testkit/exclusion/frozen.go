@@ -24,7 +24,7 @@ func frozen(t *testing.T, setting Setting) {
 	t.Helper()
 	r := newResource(t)
 	s := newStage(t, setting, "/exclusion/frozen", 1, "fenced", r.address)
-	var longest time.Duration
+	shortest, longest := time.Hour, time.Duration(0)
 	for rounds := 0; rounds < s.Rounds; {
 		holder, next := s.settle(t)
 		goOn := func() {}
@@ -50,14 +50,17 @@ func frozen(t *testing.T, setting Setting) {
 		goOn()
 		require.Equal(t, lost, holder.status(), holder.log.String())
 		s.queue = s.queue[1:]
-		longest = max(longest, s.life(t, holder).last-woken)
+		took := s.life(t, holder).last - woken
+		longest = max(longest, took)
 		after := slices.DeleteFunc(holder.events(), func(e event) bool { return e.Time.Before(wall) })
 		if ran {
+			shortest = min(shortest, took)
 			require.NotEmpty(t, after)
 			require.Contains(t, []string{"kill", "lost"}, after[0].Event, "round %d", rounds)
 		}
 	}
 	s.stop(t)
+	require.Less(t, shortest, time.Second, "the old program is killed at once, unless the machine is busy")
 	require.Less(t, longest, 20*time.Second, "the old program is killed")
 	require.True(t, slices.IsSorted(r.admitted()), "no program was admitted after the next one")
 	t.Logf("%d rounds: the last sign of a program after zkr went on, at most %v; too busy: %d holders", s.Rounds,
