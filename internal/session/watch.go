@@ -92,7 +92,8 @@ func (s *Session) AwaitChange(
 ) (told bool, err error) {
 	var change [3]<-chan struct{}
 	copy(change[:len(changes)], changes) // panics if there is a fourth, which would go unnoticed
-	defer s.Awaits()()
+	s.awaiting.Add(1)
+	defer s.awaiting.Add(-1)
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
