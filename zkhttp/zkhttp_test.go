@@ -389,17 +389,12 @@ func TestHealth_Proves(t *testing.T) {
 
 // TestMethods uses a real connection, which removes the body of the response to HEAD.
 func TestMethods(t *testing.T) {
-	srv := zktest.Run(t)
-	c, err := conn.Dial(t.Context(), srv.Addr())
-	require.NoError(t, err)
-	defer func() { require.NoError(t, c.Close()) }()
-	e, err := election.New(c, path)
-	require.NoError(t, err)
-	for name, h := range map[string]http.Handler{
-		"leader": zkhttp.Leader(e), "self": zkhttp.Self(e),
-		"health": zkhttp.Health(c),
-	} {
-		t.Run(name, func(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		e := join(t, srv, "w")
+		for name, h := range map[string]http.Handler{
+			"leader": zkhttp.Leader(e), "self": zkhttp.Self(e),
+			"health": zkhttp.Health(bubble.Dial(t, srv, "h")),
+		} {
 			s := httptest.NewServer(h)
 			defer s.Close()
 			codes := map[string]int{}
@@ -409,7 +404,7 @@ func TestMethods(t *testing.T) {
 			} {
 				q, err := http.NewRequestWithContext(t.Context(), method, s.URL, nil)
 				require.NoError(t, err)
-				r, err := http.DefaultClient.Do(q)
+				r, err := s.Client().Do(q)
 				require.NoError(t, err)
 				body, err := io.ReadAll(r.Body)
 				require.NoError(t, err)
@@ -421,12 +416,12 @@ func TestMethods(t *testing.T) {
 					require.Equal(t, "GET, HEAD", r.Header.Get("Allow"))
 				}
 			}
-			require.Equal(t, codes[http.MethodGet], codes[http.MethodHead])
+			require.Equal(t, codes[http.MethodGet], codes[http.MethodHead], name)
 			for _, method := range []string{http.MethodPost, http.MethodDelete, http.MethodOptions} {
-				require.Equal(t, http.StatusMethodNotAllowed, codes[method])
+				require.Equal(t, http.StatusMethodNotAllowed, codes[method], name)
 			}
-		})
-	}
+		}
+	})
 }
 
 // The process leads through the object that campaigned, whichever method it was elected by.

@@ -293,7 +293,7 @@ func TestExit_AWaitThatTimesOut(t *testing.T) {
 			srv.Refuse(zktest.Label("cut off"))
 			srv.Cut(zktest.Label("cut off"))
 		}))
-	_, errs := ends(t, exit.Unreachable, servers, "lock", "--wait=1", "--busy-ok", "/held", "--", "false")
+	_, errs := ends(t, exit.Unreachable, servers, "lock", "--wait=6", "--busy-ok", "/held", "--", "false")
 	assert.Contains(t, errs, "the wait timed out")
 }
 
