@@ -90,6 +90,10 @@ public class CuratorBench {
     }
 
     public static void main(String[] args) throws Exception {
+        Thread.setDefaultUncaughtExceptionHandler((thread, failure) -> {
+            failure.printStackTrace();
+            Runtime.getRuntime().halt(1); // the threads of Curator would keep the process alive
+        });
         List<List<CuratorFramework>> all = new ArrayList<>();
         for (int i = 0; i < args.length; i++) {
             all.add(new ArrayList<>());
