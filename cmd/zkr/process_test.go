@@ -532,6 +532,17 @@ func TestElect_RestartsAProgramThatFails(t *testing.T) {
 	}, z.rest(t))
 }
 
+// TestSignals_OfAStoppedProgram: it used to receive a forwarded SIGTERM only once somebody resumed it.
+func TestSignals_OfAStoppedProgram(t *testing.T) {
+	z := start(t, zktest.Run(t), "a", "elect", "/e", "--", "sleep", "300")
+	pid, _ := z.until(t, "started")["pid"].(float64)
+	require.NoError(t, syscall.Kill(int(pid), syscall.SIGSTOP))
+	eventually(t, "zkr has noticed", func() bool {
+		return strings.Contains(z.err.String(), "the program is stopped and still leads: resume it with SIGCONT")
+	})
+	assert.Equal(t, 143, z.after(t, syscall.SIGTERM))
+}
+
 // TestSignals_InterruptOfAProcessAndItsGroup: timeout -s INT signals zkr and then zkr's process group, which counts as
 // one signal.
 func TestSignals_InterruptOfAProcessAndItsGroup(t *testing.T) {

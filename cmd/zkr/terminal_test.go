@@ -179,6 +179,19 @@ func TestTerminal_StoppedAndContinued(t *testing.T) {
 	x.status(t)
 }
 
+// TestTerminal_UsedBesideAPipe: the program, such as an ssh that asks for a password, is stopped. zkr used to hold the
+// lock in silence, and Ctrl-C had no effect.
+func TestTerminal_UsedBesideAPipe(t *testing.T) {
+	srv := zktest.Run(t)
+	x := shell(t, srv)
+	x.presses(t, `echo data | "$ZKR" lock /p -- sh -c 'read line </dev/tty'; echo "status:"$?`+"\n")
+	x.shows(t, "the program is stopped and keeps the lock: only a program whose standard input is the terminal")
+	x.presses(t, ctrlC)
+	x.shows(t, "status:130")
+	x.presses(t, "exit\n")
+	x.status(t)
+}
+
 // stopped reports whether a process is stopped. Minimal systems lack ps, and macOS lacks /proc.
 func stopped(pid int) bool {
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {

@@ -50,7 +50,7 @@ func (h *Host) run() {
 func (h *Host) reap() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	reapAll(func(pid int, _ syscall.WaitStatus) {
+	reapAll(0, func(pid int, _ syscall.WaitStatus) {
 		if c := h.guards[pid]; c != nil {
 			delete(h.guards, pid)
 			c.unguarded = true
@@ -61,11 +61,12 @@ func (h *Host) reap() {
 	})
 }
 
-// reapAll collects the status of every process that has ended. A single SIGCHLD may announce several of them.
-func reapAll(each func(pid int, status syscall.WaitStatus)) {
+// reapAll collects the status of every process that has ended, or to which the options apply. A single SIGCHLD may
+// announce several of them.
+func reapAll(options int, each func(pid int, status syscall.WaitStatus)) {
 	for {
 		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|options, nil)
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
@@ -97,6 +98,7 @@ type Child struct {
 	// mayBeForeign means that processes of other users may appear below the command, which this process may not signal.
 	mayBeForeign bool
 	strange      map[int]string // start times of processes that existed below zkr before the command started
+	halted       chan os.Signal
 	done         chan struct{}
 	status       Status
 	guard        *guard
@@ -110,7 +112,7 @@ type Child struct {
 func (h *Host) Start(command Command) (*Child, error) {
 	c := &Child{
 		host: h, ownGroup: !command.Terminal, mayBeForeign: mayBeForeign(command), strange: map[int]string{},
-		done: make(chan struct{}),
+		halted: make(chan os.Signal, 1), done: make(chan struct{}),
 	}
 	if err := h.startGuard(c, command); err != nil {
 		return nil, err
@@ -154,7 +156,7 @@ func mayBeForeign(command Command) bool {
 // reap waits for the end of the command. If the guard was killed, the kernel kills the command, or else this process
 // does.
 func (c *Child) reap() {
-	status, err := c.guard.ended()
+	status, err := c.guard.ended(c.halted)
 	if err != nil {
 		status = Status{Code: 128 + int(syscall.SIGKILL), Signal: syscall.SIGKILL}
 		c.killCommand()
@@ -212,6 +214,10 @@ func (c *Child) Group() int {
 // been signalled.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
+// Halted receives the signal when one stops the command, such as SIGSTOP, for the first time. The command does not
+// continue by itself.
+func (c *Child) Halted() <-chan os.Signal { return c.halted }
+
 // Status returns how the command ended.
 func (c *Child) Status() Status { return c.status }
 
@@ -220,13 +226,17 @@ func (c *Child) Status() Status { return c.status }
 func (c *Child) KillAt(at time.Duration) { c.guard.killAt(at) }
 
 // Forward sends a signal to the process group of the command, or only to the command if it shares the terminal's group.
-// Once the command has ended, Forward sends the signal to everything that it has left running.
+// Once the command has ended, Forward sends the signal to everything that it has left running. A stopped command is
+// resumed by a signal that asks it to end.
 func (c *Child) Forward(s os.Signal) error {
 	number, ok := s.(syscall.Signal)
 	if !ok {
 		return fmt.Errorf("this system has no signal %v", s)
 	}
 	_, err := c.signalFirst(number)
+	if err == nil && (number == syscall.SIGINT || number == syscall.SIGQUIT || number == syscall.SIGTERM) {
+		_, _ = c.signalFirst(syscall.SIGCONT) // it may have ended
+	}
 	select {
 	case <-c.done:
 		if errors.Is(err, os.ErrProcessDone) {

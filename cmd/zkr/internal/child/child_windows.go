@@ -144,6 +144,9 @@ func (c *Child) Done() <-chan struct{} { return c.done }
 // Status returns how the command ended.
 func (c *Child) Status() Status { return c.status }
 
+// Halted returns nil on Windows, which has no signal that stops a process.
+func (c *Child) Halted() <-chan os.Signal { return nil }
+
 // KillAt does nothing on Windows, which has no signal that stops a process.
 func (c *Child) KillAt(time.Duration) {}
 

@@ -136,6 +136,9 @@ func numbers(args []string) (number [guardFiles + 3]int64, ok bool) {
 	return number, files && (number[guardFiles] != 0 || syscall.Getpgrp() == os.Getpid())
 }
 
+// halted is the exit code by which the guard reports that a signal has stopped the command.
+const halted = -1
+
 // late is the error number by which the guard reports ErrLate to the host. Smaller numbers report why it could not
 // create the state file: late minus the error number.
 const late = -1
@@ -175,11 +178,17 @@ func (g *guard) started(command Command) (pid int, err error) {
 	return pid, nil
 }
 
-// ended waits for the end of the command. It returns an error if the guard itself ends first.
-func (g *guard) ended() (s Status, err error) {
+// ended waits for the end of the command. It returns an error if the guard itself ends first. Until then, it passes on
+// the signal that stops the command.
+func (g *guard) ended(stops chan<- os.Signal) (s Status, err error) {
 	var number, overdue int
-	if _, err := fmt.Fscanf(g.report, "%d %d %d\n", &s.Code, &number, &overdue); err != nil {
-		return s, err
+	for s.Code = halted; s.Code == halted; {
+		if _, err := fmt.Fscanf(g.report, "%d %d %d\n", &s.Code, &number, &overdue); err != nil {
+			return s, err
+		}
+		if s.Code == halted {
+			stops <- syscall.Signal(number) // there is room: the guard reports one
+		}
 	}
 	if number != 0 {
 		s.Signal = syscall.Signal(number)

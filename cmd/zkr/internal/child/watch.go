@@ -23,6 +23,7 @@ type watch struct {
 	killAt        time.Duration // on the boot clock; 0 means never
 	confined      bool          // the command may not gain privileges
 	overdue       bool
+	halted        bool          // a signal has stopped the command
 	reported      time.Duration // the host sends deadlines from then on, on the boot clock
 	cgroup        *cgroup       // of the command; may be nil
 	state, record string        // file for the host, or "", and its first content
@@ -241,10 +242,17 @@ func (w *watch) removeState() {
 	}
 }
 
-// reap collects the status of every process that has ended, and reports that of the command to the host.
+// reap collects the status of every process that has ended, and reports that of the command to the host. It also
+// reports the first stop of the command. If it reported more of them, it might have to wait for a host that is stopped
+// itself.
 func (w *watch) reap() {
-	reapAll(func(pid int, status syscall.WaitStatus) {
-		if pid != w.pid {
+	reapAll(syscall.WUNTRACED, func(pid int, status syscall.WaitStatus) {
+		if pid != w.pid || status.Stopped() && w.halted {
+			return
+		}
+		if status.Stopped() {
+			w.halted = true
+			_, _ = fmt.Fprintf(w.report, "%d %d 0\n", halted, status.StopSignal())
 			return
 		}
 		s := statusOf(status)

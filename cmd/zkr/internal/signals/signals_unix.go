@@ -36,6 +36,9 @@ func SentToGroup(one os.Signal) bool {
 	return false
 }
 
+// OfTerminal reports whether a signal stops a process because it uses a terminal in the background.
+func OfTerminal(one os.Signal) bool { return one == syscall.SIGTTIN || one == syscall.SIGTTOU }
+
 // Continue resumes a stopped process.
 const Continue = syscall.SIGCONT
 

@@ -14,6 +14,9 @@ var stopping = Handled
 // SentToGroup returns false: a command is in a separate process group, which receives no Ctrl-C.
 func SentToGroup(os.Signal) bool { return false }
 
+// OfTerminal returns false, because nothing stops a process.
+func OfTerminal(os.Signal) bool { return false }
+
 // Continue resumes a stopped process.
 const Continue = syscall.Signal(-1) // no such signal
 

@@ -215,6 +215,8 @@ func (s *supervision) run() Ending {
 			quiet() // a check runs below this process, just like leftovers of the program
 			s.ended, gone = time.Now(), nil
 			s.tellOverdue()
+		case one := <-s.child.Halted():
+			s.tellHalted(one)
 		case <-asked:
 			asked = nil
 			s.look(time.Now())
@@ -322,6 +324,20 @@ func (s *supervision) tellOverdue() {
 		s.events.say(slog.LevelWarn, "kill", fields{ReasonKey: "overdue"},
 			"the guard killed the program because zkr itself did not run at the deadline")
 	}
+}
+
+// tellHalted reports that a signal has stopped the program, which keeps the lock. In a terminal, that signal has stopped
+// this process too, and the shell has reported it.
+func (s *supervision) tellHalted(one os.Signal) {
+	if s.program.Command.Terminal {
+		return
+	}
+	cure := "resume it with SIGCONT"
+	if signals.OfTerminal(one) {
+		cure = "only a program whose standard input is the terminal may use it: run a pipeline within zkr, with --shell 'a | b'"
+	}
+	s.events.warn("the program is stopped and "+s.target.word("keeps the lock", "still leads")+": "+cure,
+		"signal", one.String())
 }
 
 // over reports whether the program and everything that it has started have ended, or could not be stopped. A program
