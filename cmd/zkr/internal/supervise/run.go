@@ -274,19 +274,25 @@ func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
 		g, err := take(ctx)
 		results <- result{g, err}
 	}()
-	looks := time.NewTimer(250 * time.Millisecond) // by then, a free lock has been acquired
+	pause := 250 * time.Millisecond // by then, a free lock has been acquired
+	looks := time.NewTimer(pause)
 	defer looks.Stop()
-	pause := time.Minute
-	if r.options.Try { // to give up soon
-		pause = time.Second
-	}
 	for {
 		select {
 		case got := <-results:
 			return got.grant, r.busy(t, got.err)
 		case <-looks.C:
-			if err := r.tellQueue(ctx, t); err != nil {
+			behind, err := r.tellQueue(ctx, t)
+			if err != nil {
 				giveUp(err)
+			}
+			switch {
+			case r.options.Try: // to give up soon
+				pause = time.Second
+			case behind:
+				pause = time.Minute
+			default: // far from the servers, it may not be queued yet
+				pause = min(2*pause, time.Minute)
 			}
 			looks.Reset(pause)
 		}
@@ -334,23 +340,24 @@ func (r *Runner) ahead(ctx context.Context, t *Target) (path string, ahead []zkr
 }
 
 // tellQueue reports how many contenders are ahead of this one, and which of them holds the lock. It reports no place,
-// because status counts places from the first waiter. It returns an error if the wait would never end, because this zkr
-// runs below the one that it waits for, or if zkr is not to wait: an election has no call that tries without waiting.
-func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
+// because status counts places from the first waiter. It returns false if it has found none. It returns an error if the
+// wait would never end, because this zkr runs below the one that it waits for, or if zkr is not to wait: an election has
+// no call that tries without waiting.
+func (r *Runner) tellQueue(ctx context.Context, t *Target) (behind bool, err error) {
 	path, ahead := r.ahead(ctx, t)
 	if len(ahead) == 0 {
-		return nil // the next check may show more
+		return false, nil // the next check may show more
 	}
 	outer := strings.Fields(os.Getenv(outer))
 	if r.options.Try && t.blocked(ahead) {
-		return errBehind
+		return true, errBehind
 	}
 	first := ahead[0]
 	above := slices.DeleteFunc(slices.Clone(ahead), func(p zkrecipes.Participant) bool {
 		return !slices.Contains(outer, fmt.Sprintf("0x%x", uint64(p.Session)))
 	})
 	if r.options.Wait < 0 && t.blocked(above) {
-		return exit.Usagef("this zkr was started by the one that holds %s, and would wait for it forever: "+
+		return true, exit.Usagef("this zkr was started by the one that holds %s, and would wait for it forever: "+
 			"run the inner program without zkr, or limit the wait with --wait", path)
 	}
 	holder, since := survey.NameOf(first), first.Since.UTC().Format(time.RFC3339)
@@ -358,7 +365,7 @@ func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
 		"path": path, "position": len(ahead) + 1, "ahead": len(ahead),
 		"holder": holder, "holder_token": first.Token.String(), "holder_since": since,
 	}, "waiting for %s with %d ahead: held by %s since %s", path, len(ahead), survey.Printable(holder), since)
-	return nil
+	return true, nil
 }
 
 // holdOn keeps holding the lock for the rest of --min-hold after the program has ended. A signal or a loss cuts that
