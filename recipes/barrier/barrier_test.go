@@ -101,6 +101,15 @@ func TestWait_AsksTheLeader(t *testing.T) {
 	})
 }
 
+// Without the leader's answer, a barrier that this server does not know may be up.
+func TestWait_TheLeaderDoesNotAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		b := open(t, srv, "b")
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpSync}, zktest.Fail(zktest.CodeQuotaExceeded))
+		require.ErrorContains(t, b.Wait(t.Context()), "sync "+path)
+	})
+}
+
 func TestWait_EventLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := open(t, srv, "a"), open(t, srv, "b")

@@ -410,6 +410,22 @@ func TestAppoint_NodeOfAnother(t *testing.T) {
 	})
 }
 
+// The appointment of an earlier leader is replaced even if it is written only when this leader has found none.
+func TestAppoint_NodeOfAnotherMeanwhile(t *testing.T) {
+	convene(t, func(p *parliament) {
+		c, written := bubble.Dial(p.T, p.srv, "earlier"), make(chan struct{})
+		p.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti}, zktest.DelayUntil(written))
+		failed := make(chan error)
+		go func() { failed <- p.appoint("d") }()
+		synctest.Wait()
+		_, err := c.Create(p.Context(), path+"-next", []byte("nobody 0x1"), zk.FlagEphemeral)
+		require.NoError(p, err)
+		close(written)
+		require.NoError(p, <-failed)
+		require.Equal(p, "ad", p.queue()[:2])
+	})
+}
+
 // An appointment moves no one if its node does not exist, is of another kind, or is behind.
 func TestStandBack_Forged(t *testing.T) {
 	convene(t, func(p *parliament) {
