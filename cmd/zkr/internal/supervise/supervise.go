@@ -334,7 +334,8 @@ func (s *supervision) tellHalted(one os.Signal) {
 	}
 	cure := "resume it with SIGCONT"
 	if signals.OfTerminal(one) {
-		cure = "only a program whose standard input is the terminal may use it: run a pipeline within zkr, with --shell 'a | b'"
+		cure = "it used the terminal from the background; if zkr is part of a pipeline, run the pipeline below zkr instead, " +
+			"with --shell 'a | b'"
 	}
 	s.events.warn("the program is stopped and "+s.target.word("keeps the lock", "still leads")+": "+cure,
 		"signal", one.String())
