@@ -268,6 +268,7 @@ func shell(t *testing.T, srv *zktest.Server, env ...string) *terminal {
 	t.Helper()
 	z := command(t, srv.Addr())
 	z.Cmd = exec.CommandContext(t.Context(), "/bin/sh", "-i")
-	z.Env = append(append(os.Environ(), asZkr+"=1", "ZKR="+os.Args[0], "ZKR_SERVERS="+srv.Addr(), "PS1=", "ENV="), env...)
+	z.Env = append(append(os.Environ(), asZkr+"=1", "ZKR="+os.Args[0], "ZKR_SERVERS="+srv.Addr(),
+		"ZKR_SESSION_TIMEOUT=40s", "PS1=", "ENV="), env...)
 	return inTerminal(t, z)
 }
