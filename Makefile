@@ -91,11 +91,11 @@ tidy: ## check that go.mod and go.sum match the sources
 	for module in $(NESTED); do tools/tidy.sh $$module; done
 
 # Only these modules have code for one system or architecture. linux/amd64 is left to the tests and linters. integration/ stops servers with
-# signals that Windows does not have, so one other system is enough.
+# signals that Windows does not have, so one other system is enough. An int of linux/386 has 32 bits.
 .PHONY: typecheck
-typecheck: $(WORKSPACE) ## type-check the code and tests for Linux, macOS and Windows, on amd64 and arm64
+typecheck: $(WORKSPACE) ## type-check the code and tests for Linux, macOS and Windows, on amd64 and arm64, and for linux/386
 	go -C tools build -o $(BIN)/typecheck ./typecheck
-	export CGO_ENABLED=0 GOWORK=$(WORKSPACE); for platform in $(filter-out linux/amd64,$(PLATFORMS)); do \
+	export CGO_ENABLED=0 GOWORK=$(WORKSPACE); for platform in $(filter-out linux/amd64,$(PLATFORMS)) linux/386; do \
 		echo "typecheck $$platform"; \
 		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(BIN)/typecheck ./... ./cmd/zkr/... \
 			$$([[ $$platform != darwin/arm64 ]] || echo ./integration/...); \

@@ -25,7 +25,7 @@ func TestMembersOf_AddressesForClients(t *testing.T) {
 		}
 		version, servers, err := membersOf("server.1="+server+"\ngroup.1=1\nversion=1000000ab", false)
 		require.NoError(t, err, server)
-		require.EqualValues(t, 0x1000000ab, version)
+		require.EqualValues(t, int64(0x1000000ab), version)
 		require.Equal(t, want.plain, servers, server)
 		_, servers, err = membersOf("server.1="+server, true)
 		require.NoError(t, err, server)

@@ -257,7 +257,7 @@ func TestEnsembleTracking_AllServersReplaced_TheHoldLivesOn(t *testing.T) {
 		c := tracking(t, srv, log.option())
 		hold := lock(t, c)
 		for i := range 3 {
-			require.NoError(t, srv.Set("/zookeeper/config", config(fmt.Sprintf("%x", 1<<32+i), fronts[i+1:i+4]...)))
+			require.NoError(t, srv.Set("/zookeeper/config", config(fmt.Sprintf("%x", 1<<32+int64(i)), fronts[i+1:i+4]...)))
 			time.Sleep(time.Minute)
 			fronts[i].Stop()
 			time.Sleep(time.Minute)

@@ -357,7 +357,7 @@ func TestAdd_ServerLags_RefusesOnlyWhatTheLeaderHas(t *testing.T) {
 		a, err := value.NewCounter(c, path, value.KazooCounter())
 		require.NoError(t, err)
 		add(t, a, 1)
-		for _, bad := range []string{"ten", fmt.Sprint(math.MaxInt64)} {
+		for _, bad := range []string{"ten", fmt.Sprint(int64(math.MaxInt64))} {
 			require.NoError(t, srv.Set(path, []byte(bad)))
 			_, err = a.Add(t.Context(), 1)
 			require.Error(t, err)
