@@ -532,15 +532,19 @@ func TestElect_RestartsAProgramThatFails(t *testing.T) {
 	}, z.rest(t))
 }
 
-// TestSignals_OfAStoppedProgram: it used to receive a forwarded SIGTERM only once somebody resumed it.
+// TestSignals_OfAStoppedProgram: a stopped program used to receive a forwarded SIGTERM only once somebody resumed it.
 func TestSignals_OfAStoppedProgram(t *testing.T) {
 	z := start(t, zktest.Run(t), "a", "elect", "/e", "--", "sleep", "300")
 	pid, _ := z.until(t, "started")["pid"].(float64)
+	const warning = "the program is stopped and still leads: resume it with SIGCONT"
 	require.NoError(t, syscall.Kill(int(pid), syscall.SIGSTOP))
-	eventually(t, "zkr has noticed", func() bool {
-		return strings.Contains(z.err.String(), "the program is stopped and still leads: resume it with SIGCONT")
-	})
+	eventually(t, "zkr has noticed", func() bool { return strings.Contains(z.err.String(), warning) })
+	require.NoError(t, syscall.Kill(int(pid), syscall.SIGCONT))
+	eventually(t, "it runs again", func() bool { return !stopped(int(pid)) })
+	require.NoError(t, syscall.Kill(int(pid), syscall.SIGSTOP))
+	eventually(t, "it is stopped again", func() bool { return stopped(int(pid)) })
 	assert.Equal(t, 143, z.after(t, syscall.SIGTERM))
+	assert.Equal(t, 1, strings.Count(z.err.String(), warning), "the guard reports the first stop")
 }
 
 // TestSignals_InterruptOfAProcessAndItsGroup: timeout -s INT signals zkr and then zkr's process group, which counts as

@@ -92,6 +92,7 @@ func (s *Session) AwaitChange(
 ) (told bool, err error) {
 	var change [3]<-chan struct{}
 	copy(change[:len(changes)], changes) // panics if there is a fourth, which would go unnoticed
+	// As in Awaits, whose function would be allocated wherever it is not inlined.
 	s.awaiting.Add(1)
 	defer s.awaiting.Add(-1)
 	timer := time.NewTimer(limit)

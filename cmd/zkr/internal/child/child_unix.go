@@ -98,7 +98,7 @@ type Child struct {
 	// mayBeForeign means that processes of other users may appear below the command, which this process may not signal.
 	mayBeForeign bool
 	strange      map[int]string // start times of processes that existed below zkr before the command started
-	halted       chan os.Signal
+	halted       chan os.Signal // has room for the only value
 	done         chan struct{}
 	status       Status
 	guard        *guard

@@ -243,8 +243,8 @@ func (w *watch) removeState() {
 }
 
 // reap collects the status of every process that has ended, and reports that of the command to the host. It also
-// reports the first stop of the command. If it reported more of them, it might have to wait for a host that is stopped
-// itself.
+// reports the first stop of the command, and no others: a host that is stopped itself does not read, and a full pipe
+// would keep this process from killing the command.
 func (w *watch) reap() {
 	reapAll(syscall.WUNTRACED, func(pid int, status syscall.WaitStatus) {
 		if pid != w.pid || status.Stopped() && w.halted {

@@ -326,8 +326,8 @@ func (s *supervision) tellOverdue() {
 	}
 }
 
-// tellHalted reports that a signal has stopped the program, which keeps the lock. In a terminal, that signal has stopped
-// this process too, and the shell has reported it.
+// tellHalted reports that a signal has stopped the program, which keeps the lock. It does not report that in a terminal,
+// where the keys and the shell stop and resume this process too.
 func (s *supervision) tellHalted(one os.Signal) {
 	if s.program.Command.Terminal {
 		return
